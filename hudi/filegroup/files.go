@@ -1,0 +1,153 @@
+package filegroup
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sluicelake/sluice/storage"
+)
+
+// metaFolder holds everything about a table that is no data.
+const metaFolder = ".hoodie"
+
+// markerName is the file that makes a folder a partition; with hoodie.partition.metafile.use.base.format it carries the
+// extension of the base format (table format 3).
+const markerName = ".hoodie_partition_metadata"
+
+// Files is what lies in a table's partitions at one moment, as a listing of the store found it.
+type Files struct {
+	partitions []string // sorted
+	byPath     map[string][]storage.Info
+	markers    map[string]string // partition → name of its marker file below the table
+}
+
+// Partitions are the relative partition paths in byte order; a non-partitioned table has the one partition "".
+func (f *Files) Partitions() []string { return f.partitions }
+
+// In lists the files of one partition, folders and the marker left out. Names are relative to the table.
+func (f *Files) In(partition string) []storage.Info { return f.byPath[partition] }
+
+// Marker is the name of the partition's marker file, relative to the table.
+func (f *Files) Marker(partition string) string { return f.markers[partition] }
+
+// Count is the number of files in all partitions.
+func (f *Files) Count() int {
+	n := 0
+	for _, in := range f.byPath {
+		n += len(in)
+	}
+	return n
+}
+
+// listers bounds how many folders are listed at once.
+const listers = 16
+
+// List finds the partitions of a table and their files. A folder is a partition iff it holds a marker file; nothing below
+// a partition is looked at, and neither is .hoodie (table format 3). Every top folder is listed in one recursive sweep.
+func List(ctx context.Context, store storage.Store) (*Files, error) {
+	l := &lister{folders: map[string]*folder{}}
+	var tops []string
+	for info, err := range store.List(ctx, "", storage.ListOptions{}) {
+		if err != nil {
+			return nil, fmt.Errorf("list the table's folder: %w", err)
+		}
+		switch {
+		case info.Dir && info.Name != metaFolder:
+			tops = append(tops, info.Name)
+		case !info.Dir:
+			l.add(info)
+		}
+	}
+	if root := l.folders[""]; root == nil || root.marker == "" {
+		g, gctx := errgroup.WithContext(ctx)
+		g.SetLimit(listers)
+		for _, top := range tops {
+			g.Go(func() error { return l.sweep(gctx, store, top) })
+		}
+		if err := g.Wait(); err != nil {
+			return nil, err
+		}
+	}
+	return l.result(), nil
+}
+
+type folder struct {
+	marker string
+	files  []storage.Info
+}
+
+type lister struct {
+	mu      sync.Mutex
+	folders map[string]*folder
+}
+
+func (l *lister) sweep(ctx context.Context, store storage.Store, top string) error {
+	for info, err := range store.List(ctx, top, storage.ListOptions{Recursive: true}) {
+		if err != nil {
+			return fmt.Errorf("list partition folder %s: %w", top, err)
+		}
+		l.mu.Lock()
+		l.add(info)
+		l.mu.Unlock()
+	}
+	return nil
+}
+
+func (l *lister) add(info storage.Info) {
+	dir, name := path.Split(info.Name)
+	dir = strings.TrimSuffix(dir, "/")
+	f := l.folders[dir]
+	if f == nil {
+		f = &folder{}
+		l.folders[dir] = f
+	}
+	if isMarker(name) {
+		if f.marker == "" || name == markerName { // the plain one is tried first
+			f.marker = info.Name
+		}
+		return
+	}
+	f.files = append(f.files, info)
+}
+
+func isMarker(name string) bool {
+	rest, ok := strings.CutPrefix(name, markerName)
+	return ok && (rest == "" || rest == ".parquet" || rest == ".orc")
+}
+
+func (l *lister) result() *Files {
+	out := &Files{byPath: map[string][]storage.Info{}, markers: map[string]string{}}
+	for dir, f := range l.folders {
+		if f.marker == "" || l.belowPartition(dir) {
+			continue
+		}
+		slices.SortFunc(f.files, func(a, b storage.Info) int { return strings.Compare(a.Name, b.Name) })
+		out.partitions = append(out.partitions, dir)
+		out.byPath[dir] = f.files
+		out.markers[dir] = f.marker
+	}
+	slices.Sort(out.partitions)
+	return out
+}
+
+// belowPartition reports whether a folder above dir is a partition itself.
+func (l *lister) belowPartition(dir string) bool {
+	for dir != "" {
+		i := strings.LastIndexByte(dir, '/')
+		if i < 0 {
+			dir = ""
+		} else {
+			dir = dir[:i]
+		}
+		if f := l.folders[dir]; f != nil && f.marker != "" {
+			return true
+		}
+	}
+	return false
+}
