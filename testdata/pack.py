@@ -1,0 +1,61 @@
+"""Packs table folders, zipped by the programs that made them, into the form that the tests read.
+
+    python3 pack.py spark    FROM spark        # <name>.zip + <name>.json  ->  <name>.tar.zst (expect.json, table/...)
+    python3 pack.py public   FROM public       # <name>.zip                ->  <name>.tar.zst (table/...)
+    python3 pack.py exporter FROM exporter     # tables/*.zip + *.json     ->  <name>.tar.zst (expect.json, table/...)
+
+A table of a few rows is dozens of small files that repeat each other, and zip compresses each one alone: one
+Zstandard stream over the whole folder takes a third of the room. Needs the `zstd` command.
+"""
+
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import time
+import zipfile
+
+
+def table_files(path):
+    """(name, modification time, bytes) of every file of the zipped table, relative to the table's own folder."""
+    with zipfile.ZipFile(path) as z:
+        entries = [i for i in z.infolist() if not i.is_dir() and not i.filename.startswith("__MACOSX/")
+                   and not i.filename.endswith(".DS_Store")]
+        tops = {i.filename.split("/")[0] for i in entries}
+        inner = tops.pop() + "/" if len(tops) == 1 and ".hoodie" not in tops else ""
+        for i in sorted(entries, key=lambda i: i.filename):
+            when = int(time.mktime((*i.date_time, 0, 0, 0)))
+            yield i.filename[len(inner):], when, z.read(i)
+
+
+def pack(zip_path, json_path, out):
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        def add(name, when, data):
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mtime, entry.mode = len(data), when, 0o644
+            tar.addfile(entry, io.BytesIO(data))
+        if json_path:
+            with open(json_path, "rb") as f:
+                add("expect.json", 0, f.read())
+        for name, when, data in table_files(zip_path):
+            add("table/" + name, when, data)
+    with open(out, "wb") as f:
+        subprocess.run(["zstd", "-q", "-19", "--long=24", "-c"], input=raw.getvalue(), stdout=f, check=True)
+
+
+def main(kind, source, target):
+    os.makedirs(target, exist_ok=True)
+    tables = os.path.join(source, "tables") if kind == "exporter" else source
+    for file in sorted(os.listdir(tables)):
+        name, extension = os.path.splitext(file)
+        if extension == ".zip":
+            answers = None if kind == "public" else os.path.join(source, name + ".json")
+            pack(os.path.join(tables, file), answers, os.path.join(target, name + ".tar.zst"))
+
+
+if __name__ == "__main__":
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    main(*sys.argv[1:])
