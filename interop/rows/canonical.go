@@ -35,7 +35,8 @@ func ParseType(text string) (Type, error) {
 	t := Type{Name: text[:open]}
 	parts := splitTop(text[open+1:len(text)-1], ',')
 	for i, part := range parts {
-		name, kind := part, part
+		var name string
+		kind := part
 		switch t.Name {
 		case "array":
 			name = element
