@@ -1,0 +1,259 @@
+package orc
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+)
+
+// Kind is the kind of an ORC type.
+type Kind uint8
+
+// The kinds of the format.
+const (
+	KindBoolean          Kind = 0
+	KindByte             Kind = 1
+	KindShort            Kind = 2
+	KindInt              Kind = 3
+	KindLong             Kind = 4
+	KindFloat            Kind = 5
+	KindDouble           Kind = 6
+	KindString           Kind = 7
+	KindBinary           Kind = 8
+	KindTimestamp        Kind = 9
+	KindList             Kind = 10
+	KindMap              Kind = 11
+	KindStruct           Kind = 12
+	KindUnion            Kind = 13
+	KindDecimal          Kind = 14
+	KindDate             Kind = 15
+	KindVarchar          Kind = 16
+	KindChar             Kind = 17
+	KindTimestampInstant Kind = 18
+)
+
+// Names of kinds in ORC's own notation.
+var kindNames = [...]string{"boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary", "timestamp", "array",
+	"map", "struct", "uniontype", "decimal", "date", "varchar", "char", "timestamp with local time zone"}
+
+// maxDepth is how deep types may nest: far beyond real tables, and shallow enough for recursion.
+const maxDepth = 100
+
+// The precision and scale of decimals of Hive 0.11, whose types name none (the default of Hive's decimal).
+const (
+	defaultPrecision = 38
+	defaultScale     = 10
+	maxPrecision     = 38
+)
+
+// node is one type of the tree. Column ids are the positions of types in the footer: a pre-order walk.
+type node struct {
+	id        int
+	kind      Kind
+	children  []*node
+	names     []string // of a struct's children
+	maxLength uint32   // of varchar and char, in characters
+	precision int32    // of decimal
+	scale     int32
+	path      string // for messages: "a.b.element"
+}
+
+// buildTree makes the tree of a footer's flat list of types.
+func buildTree(types []typeMessage) (*node, error) {
+	if len(types) == 0 {
+		return nil, fmt.Errorf("%w: the footer lists no types", ErrFormat)
+	}
+	seen := 0
+	root, err := buildNode(types, 0, "", 0, &seen)
+	if err != nil {
+		return nil, err
+	}
+	if seen != len(types) {
+		return nil, fmt.Errorf("%w: %d of %d types hang below the root", ErrFormat, seen, len(types))
+	}
+	return root, nil
+}
+
+func buildNode(types []typeMessage, id int, path string, depth int, seen *int) (*node, error) {
+	t := &types[id]
+	if depth > maxDepth {
+		return nil, fmt.Errorf("%w: types nest deeper than %d levels at column %s", ErrFormat, maxDepth, path)
+	}
+	// A pre-order walk numbers types without gaps, so the next one is always this id: no cycle, no type used twice.
+	if id != *seen {
+		return nil, fmt.Errorf("%w: type %d of column %q is not where a walk of the tree expects it (%d)", ErrFormat, id, path, *seen)
+	}
+	*seen++
+	n := &node{id: id, kind: t.kind, names: t.names, maxLength: t.maxLength, path: path}
+	want := 0
+	switch t.kind {
+	case KindList:
+		want = 1
+	case KindMap:
+		want = 2
+	case KindStruct:
+		want = len(t.names)
+	case KindUnion:
+		if want = len(t.subtypes); want > 256 {
+			return nil, fmt.Errorf("%w: union %q has %d branches, the most are 256", ErrFormat, path, want)
+		}
+	case KindDecimal:
+		n.precision, n.scale = int32(min(t.precision, 1000)), int32(min(t.scale, 1000))
+		if t.precision == 0 {
+			n.precision, n.scale = defaultPrecision, defaultScale
+		}
+		if n.precision > maxPrecision || n.scale > n.precision {
+			return nil, fmt.Errorf("%w: column %q is decimal(%d,%d)", ErrFormat, path, t.precision, t.scale)
+		}
+	default:
+		if int(t.kind) >= len(kindNames) {
+			return nil, fmt.Errorf("%w: column %q has a type of kind %d, which this version does not know", ErrUnsupported, path, t.kind)
+		}
+	}
+	if len(t.subtypes) != want {
+		return nil, fmt.Errorf("%w: %s %q has %d subtypes, not %d", ErrFormat, kindNames[t.kind], path, len(t.subtypes), want)
+	}
+	for i, sub := range t.subtypes {
+		if sub >= uint64(len(types)) {
+			return nil, fmt.Errorf("%w: column %q refers to type %d of %d", ErrFormat, path, sub, len(types))
+		}
+		child, err := buildNode(types, int(sub), joinPath(path, t.childName(i)), depth+1, seen)
+		if err != nil {
+			return nil, err
+		}
+		n.children = append(n.children, child)
+	}
+	return n, nil
+}
+
+// childName names a subtype as Arrow will.
+func (t *typeMessage) childName(i int) string {
+	switch t.kind {
+	case KindStruct:
+		return t.names[i]
+	case KindList:
+		return elementName
+	case KindMap:
+		return [...]string{"key", "value"}[i]
+	}
+	return fmt.Sprintf("member%d", i)
+}
+
+func joinPath(parent, name string) string {
+	if parent == "" {
+		return name
+	}
+	return parent + "." + name
+}
+
+// String gives the type in ORC's own notation, such as struct<a:int,b:array<varchar(10)>>.
+func (n *node) String() string {
+	var b strings.Builder
+	n.print(&b)
+	return b.String()
+}
+
+func (n *node) print(b *strings.Builder) {
+	b.WriteString(kindNames[n.kind])
+	switch n.kind {
+	case KindVarchar, KindChar:
+		fmt.Fprintf(b, "(%d)", n.maxLength)
+	case KindDecimal:
+		fmt.Fprintf(b, "(%d,%d)", n.precision, n.scale)
+	case KindList, KindMap, KindStruct, KindUnion:
+		b.WriteByte('<')
+		for i, c := range n.children {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if n.kind == KindStruct {
+				b.WriteString(quoteName(n.names[i]))
+				b.WriteByte(':')
+			}
+			c.print(b)
+		}
+		b.WriteByte('>')
+	}
+}
+
+// quoteName puts a name that is no plain word into backquotes.
+func quoteName(name string) string {
+	for _, r := range name {
+		if r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
+			return "`" + strings.ReplaceAll(name, "`", "``") + "`"
+		}
+	}
+	if name == "" {
+		return "``"
+	}
+	return name
+}
+
+// elementName is the name of a list's field, as in every Arrow schema of this project.
+const elementName = "element"
+
+// rootColumn names the single column of a file whose root is no struct.
+const rootColumn = "value"
+
+// arrowSchema gives the schema that a reader with these options hands out.
+func (n *node) arrowSchema(o *ReaderOptions) *arrow.Schema {
+	if n.kind != KindStruct {
+		return arrow.NewSchema([]arrow.Field{{Name: rootColumn, Type: n.arrowType(o), Nullable: true}}, nil)
+	}
+	return arrow.NewSchema(n.arrowFields(o), nil)
+}
+
+func (n *node) arrowFields(o *ReaderOptions) []arrow.Field {
+	fields := make([]arrow.Field, len(n.children))
+	for i, c := range n.children {
+		name := fmt.Sprintf("member%d", i)
+		if n.kind == KindStruct {
+			name = n.names[i]
+		}
+		fields[i] = arrow.Field{Name: name, Type: c.arrowType(o), Nullable: true}
+	}
+	return fields
+}
+
+func (n *node) arrowType(o *ReaderOptions) arrow.DataType {
+	switch n.kind {
+	case KindBoolean:
+		return arrow.FixedWidthTypes.Boolean
+	case KindByte:
+		return arrow.PrimitiveTypes.Int8
+	case KindShort:
+		return arrow.PrimitiveTypes.Int16
+	case KindInt:
+		return arrow.PrimitiveTypes.Int32
+	case KindLong:
+		return arrow.PrimitiveTypes.Int64
+	case KindFloat:
+		return arrow.PrimitiveTypes.Float32
+	case KindDouble:
+		return arrow.PrimitiveTypes.Float64
+	case KindString, KindVarchar, KindChar:
+		return arrow.BinaryTypes.String
+	case KindBinary:
+		return arrow.BinaryTypes.Binary
+	case KindDate:
+		return arrow.FixedWidthTypes.Date32
+	case KindDecimal:
+		return &arrow.Decimal128Type{Precision: n.precision, Scale: n.scale}
+	case KindTimestamp:
+		if o.Timestamps == Instants {
+			return &arrow.TimestampType{Unit: o.unit(), TimeZone: utc}
+		}
+		return &arrow.TimestampType{Unit: o.unit()}
+	case KindTimestampInstant:
+		return &arrow.TimestampType{Unit: o.unit(), TimeZone: utc}
+	case KindList:
+		return arrow.ListOfField(arrow.Field{Name: elementName, Type: n.children[0].arrowType(o), Nullable: true})
+	case KindMap:
+		return arrow.MapOf(n.children[0].arrowType(o), n.children[1].arrowType(o))
+	}
+	return arrow.StructOf(n.arrowFields(o)...)
+}
+
+// utc is the zone of Arrow timestamps that stand for an instant.
+const utc = "UTC"
