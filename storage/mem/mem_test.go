@@ -1,0 +1,13 @@
+package mem_test
+
+import (
+	"testing"
+
+	"github.com/sluicelake/sluice/storage"
+	"github.com/sluicelake/sluice/storage/mem"
+	"github.com/sluicelake/sluice/storage/storagetest"
+)
+
+func TestConformance(t *testing.T) {
+	storagetest.Run(t, func(*testing.T) storage.Store { return mem.New("t") })
+}
