@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -115,19 +114,7 @@ func readFile(ctx context.Context, store storage.Store, name string) (*Propertie
 }
 
 func readAll(ctx context.Context, store storage.Store, name string) ([]byte, error) {
-	o, err := store.Open(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	defer o.Close() //nolint:errcheck // nothing was written
-	if o.Size() > MaxPropertiesSize {
-		return nil, fmt.Errorf("%w: %s has %d bytes", ErrInvalid, storage.Join(store.URL(), name), o.Size())
-	}
-	text := make([]byte, o.Size())
-	if n, err := o.ReadAt(ctx, text, 0); err != nil && (!errors.Is(err, io.EOF) || n < len(text)) {
-		return nil, fmt.Errorf("read %s: %w", storage.Join(store.URL(), name), err)
-	}
-	return text, nil
+	return storage.ReadAll(ctx, store, name, MaxPropertiesSize)
 }
 
 // Changes are new values and keys to remove.

@@ -59,6 +59,8 @@ type Instant struct {
 	Files    []string
 	Modified time.Time
 	Archived bool
+
+	archive *archived // where the bodies of an archived instant lie
 }
 
 // Pending reports whether the instant has not completed.
