@@ -1,7 +1,7 @@
 """Packs table folders, zipped by the programs that made them, into the form that the tests read.
 
     python3 pack.py spark    FROM spark        # <name>.zip + <name>.json  ->  <name>.tar.zst (expect.json, table/...)
-    python3 pack.py public   FROM public       # <name>.zip                ->  <name>.tar.zst (table/...)
+    python3 pack.py public   FROM public       # the same
     python3 pack.py exporter FROM exporter     # tables/*.zip + *.json     ->  <name>.tar.zst (expect.json, table/...)
 
 A table of a few rows is dozens of small files that repeat each other, and zip compresses each one alone: one
@@ -51,7 +51,7 @@ def main(kind, source, target):
     for file in sorted(os.listdir(tables)):
         name, extension = os.path.splitext(file)
         if extension == ".zip":
-            answers = None if kind == "public" else os.path.join(source, name + ".json")
+            answers = os.path.join(source, name + ".json")
             pack(os.path.join(tables, file), answers, os.path.join(target, name + ".tar.zst"))
 
 

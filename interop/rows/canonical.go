@@ -58,6 +58,21 @@ func ParseType(text string) (Type, error) {
 	return t, nil
 }
 
+// String writes the type as ParseType reads it.
+func (t Type) String() string {
+	if len(t.Fields) == 0 {
+		return t.Name
+	}
+	parts := make([]string, len(t.Fields))
+	for i, f := range t.Fields {
+		parts[i] = f.Type.String()
+		if t.Name == "struct" {
+			parts[i] = f.Name + ":" + parts[i]
+		}
+	}
+	return t.Name + "<" + strings.Join(parts, ",") + ">"
+}
+
 // splitTop splits at separators that stand outside of all brackets.
 func splitTop(text string, separator byte) []string {
 	var parts []string

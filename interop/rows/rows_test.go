@@ -92,6 +92,14 @@ func TestDigest(t *testing.T) {
 	}
 }
 
+func TestTypeRoundTrip(t *testing.T) {
+	for _, text := range []string{"int", "decimal(10,2)", "array<map<string,int>>", "struct<a:int,b:struct<c:array<decimal(3,1)>>>"} {
+		if k, err := ParseType(text); err != nil || k.String() != text {
+			t.Errorf("%s became %s (%v)", text, k, err)
+		}
+	}
+}
+
 func TestTypesThatDoNotParse(t *testing.T) {
 	for _, line := range []string{"int", "a struct<b>", "a array<int"} {
 		if _, err := ParseColumns([]string{line}); err == nil {

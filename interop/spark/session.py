@@ -49,14 +49,10 @@ class Session:
                 conf.set(key, value)
         return {}
 
-    def read(self, path, format="hudi", options={}, where=None, columns=None, max_rows=100000):
+    def read(self, path, format="hudi", options={}, schema=None, max_rows=100000):
         """Rows of a table or of files, all of them or their count and digest when there are more than max_rows."""
-        frame = self.spark.read.format(format).options(**options).load(path)
-        if where:
-            frame = frame.where(where)
-        if columns:
-            frame = frame.select(*[f"`{c}`" for c in columns])
-        return self.answer(frame, max_rows)
+        reader = self.spark.read.format(format).options(**options)
+        return self.answer((reader.schema(schema) if schema else reader).load(path), max_rows)
 
     def write(self, path, options={}, mode="append", columns=None, rows=None, query=None):
         """One write through Apache Hudi's data source, of literal rows with a DDL list of columns or of a query's result."""

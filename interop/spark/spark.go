@@ -88,6 +88,15 @@ func (s *Session) ReadFiles(format, path string, o Options) (rows.Set, error) {
 	return s.ask("read", map[string]any{"path": path, "format": format, "options": orEmpty(o)})
 }
 
+// ReadTyped gives the rows of plain files that say little of their types, read as the given columns.
+func (s *Session) ReadTyped(format, path string, columns []rows.Column, o Options) (rows.Set, error) {
+	ddl := make([]string, len(columns))
+	for i, c := range columns {
+		ddl[i] = "`" + c.Name + "` " + c.Type.String()
+	}
+	return s.ask("read", map[string]any{"path": path, "format": format, "options": orEmpty(o), "schema": strings.Join(ddl, ", ")})
+}
+
 // Write is one write through Apache Hudi's data source.
 type Write struct {
 	Columns string  // DDL: "id int, price double"
