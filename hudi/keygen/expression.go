@@ -1,0 +1,256 @@
+package keygen
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/vm"
+)
+
+// ExpressionClass is what the table property hoodie.table.keygenerator.class says of a table whose keys are made by
+// expressions. No such Java class exists, so a Spark writer refuses the table instead of writing keys of another rule.
+const ExpressionClass = "sluice.keygen.Expression"
+
+// Expression makes keys and partition paths by expressions over the columns.
+type Expression struct {
+	text           string
+	key, partition *vm.Program
+	texts          texts
+}
+
+func expressionText(o Options) string {
+	if text := o.Table[KeyExpression]; text != "" {
+		return text
+	}
+	return o.Properties[KeyExpression]
+}
+
+// NewExpression compiles "key = EXPRESSION; partition = EXPRESSION" in the language of expr-lang. Columns are variables;
+// text, numbers and booleans are themselves, decimals and dates their text, timestamps a time in UTC, null is nil. A number
+// that an expression gives is written as Java writes it. escape(text) escapes a partition value, date(t, layout) formats a
+// time by a Joda pattern. partition may be left out.
+func NewExpression(text string, o Options) (*Expression, error) {
+	if stored := o.Table[KeyExpression]; stored != "" && o.Properties[KeyExpression] != "" && stored != o.Properties[KeyExpression] {
+		return nil, &Error{Class: classRefused, Stage: StageConstruct, Row: -1, Field: KeyExpression, Source: "the write options",
+			Message: "the option " + KeyExpression + " is " + strconv.Quote(o.Properties[KeyExpression]) + ", the table's keys are made by " + strconv.Quote(stored), Hint: "remove the option, the table's expression is used"}
+	}
+	if stored, class := storedType(o.Table); o.Table != nil && o.Table[KeyExpression] == "" && stored != "" && class != ExpressionClass {
+		return nil, &Error{Class: classRefused, Stage: StageConstruct, Row: -1, Field: KeyExpression, Source: "the write options",
+			Message: "the table's keys are made by the " + string(stored) + " generator, not by an expression", Hint: "remove " + KeyExpression + "; a table's generator can't change"}
+	}
+	e := &Expression{text: text, texts: texts{hexBytes: true, oldFloats: !o.ShortestFloats, zone: utcZone}}
+	for _, statement := range splitStatements(text) {
+		name, body, ok := strings.Cut(statement, "=")
+		name = strings.TrimSpace(name)
+		program := &e.key
+		switch {
+		case ok && name == "partition":
+			program = &e.partition
+		case !ok || name != "key":
+			return nil, expressionError(text, fmt.Errorf("statement %q is neither key = … nor partition = …", strings.TrimSpace(statement)))
+		}
+		if *program != nil {
+			return nil, expressionError(text, fmt.Errorf("%s stands twice", name))
+		}
+		var err error
+		if *program, err = expr.Compile(body, append(functions(), expr.AllowUndefinedVariables())...); err != nil {
+			return nil, expressionError(text, err)
+		}
+	}
+	if e.key == nil {
+		return nil, expressionError(text, fmt.Errorf("there is no key = …"))
+	}
+	return e, nil
+}
+
+func expressionError(text string, err error) error {
+	return &Error{Class: classRefused, Stage: StageConstruct, Row: -1, Field: KeyExpression, Message: "expression " + strconv.Quote(text), CauseMessage: err.Error(),
+		Hint: `write it as: key = region + "-" + string(id); partition = region`}
+}
+
+// splitStatements cuts at semicolons outside of quotes.
+func splitStatements(text string) []string {
+	var list []string
+	quote, from := byte(0), 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quote != 0 && c == '\\' && quote != '`':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'' || c == '`':
+			quote = c
+		case c == ';':
+			list = append(list, text[from:i])
+			from = i + 1
+		}
+	}
+	if strings.TrimSpace(text[from:]) != "" {
+		list = append(list, text[from:])
+	}
+	return list
+}
+
+func functions() []expr.Option {
+	return []expr.Option{
+		expr.Function("escape", func(args ...any) (any, error) {
+			s, ok := args[0].(string)
+			if !ok {
+				return nil, fmt.Errorf("escape takes a text, not %T", args[0])
+			}
+			return Escape(s), nil
+		}, new(func(any) string)),
+		expr.Function("date", func(args ...any) (any, error) {
+			t, ok := args[0].(time.Time)
+			layout, named := args[1].(string)
+			if !ok || !named {
+				return nil, fmt.Errorf("date takes a time and a pattern, not %T and %T", args[0], args[1])
+			}
+			p, err := compilePattern(layout)
+			if err != nil {
+				return nil, err
+			}
+			text, err := p.print(nil, t.UnixMilli(), utcZone, &span{}, &calendar{})
+			return string(text), err
+		}, new(func(any, any) string)),
+	}
+}
+
+// TableProperties are what the table keeps.
+func (e *Expression) TableProperties(version int) map[string]string {
+	p := map[string]string{KeyExpression: e.text, TableClass: ExpressionClass}
+	if version >= 8 {
+		p[TableType] = string(UserProvided)
+	}
+	return p
+}
+
+// Keys implements [Generator].
+func (e *Expression) Keys(batch arrow.RecordBatch) (keys, partitions arrow.Array, err error) {
+	columns := make([]*column, batch.NumCols())
+	env := make(map[string]any, len(columns))
+	for i := range columns {
+		c := &column{}
+		if err := c.set(batch.Column(i), nil); err == nil {
+			columns[i] = c
+		}
+	}
+	key, path := newTextBuilder(memory.DefaultAllocator, int(batch.NumRows())), newTextBuilder(memory.DefaultAllocator, int(batch.NumRows()))
+	var machine vm.VM
+	for row := range int(batch.NumRows()) {
+		for i, c := range columns {
+			if c != nil {
+				env[batch.ColumnName(i)] = goValue(c, row)
+			}
+		}
+		var fail *Error
+		var k, p []byte
+		if k, fail = e.eval(&machine, e.key, env, StageKey); fail == nil {
+			p, fail = e.eval(&machine, e.partition, env, StagePartition)
+		}
+		if fail == nil && (!key.append(k) || !path.append(p)) {
+			fail = tooLong(row)
+		}
+		if fail != nil {
+			key.release()
+			path.release()
+			return nil, nil, inRow(fail, row)
+		}
+	}
+	return key.finish(), path.finish(), nil
+}
+
+func (e *Expression) eval(machine *vm.VM, program *vm.Program, env map[string]any, stage Stage) ([]byte, *Error) {
+	if program == nil {
+		return nil, nil
+	}
+	fail := func(message string) *Error {
+		return &Error{Class: classRefused, Stage: stage, Field: KeyExpression, Message: "expression " + strconv.Quote(e.text), CauseMessage: message, Hint: "correct the expression"}
+	}
+	v, err := machine.Run(program, env)
+	if err != nil {
+		return nil, fail(err.Error())
+	}
+	d, ok := datumOf(v)
+	if !ok {
+		return nil, fail(fmt.Sprintf("it gives a %T, not a text, number or boolean", v))
+	}
+	var text []byte
+	if !d.missing() {
+		var e *Error
+		if text, e = (&texts{hexBytes: true, oldFloats: true, zone: utcZone}).append(nil, &d); e != nil {
+			return nil, e
+		}
+	}
+	switch {
+	case stage == StageKey && len(text) == 0:
+		return nil, fail("the key is null or empty")
+	case stage == StageKey:
+		return text, nil
+	case len(text) == 0:
+		return []byte(NullPartition), nil
+	}
+	if why := unsafePath(string(text)); why != "" {
+		return nil, fail("partition path " + strconv.Quote(string(text)) + " " + why)
+	}
+	return text, nil
+}
+
+func goValue(c *column, row int) any {
+	var d Datum
+	c.read(row, &d)
+	switch d.Kind {
+	case Null, Absent, ParentNull, ParentScalar:
+		return nil
+	case String, Enum:
+		return strings.Clone(d.S)
+	case Boolean:
+		return d.I != 0
+	case Int, Long, TimeMillis, TimeMicros:
+		return int(d.I)
+	case Float, Double:
+		return d.F
+	case TimestampMillis, LocalMillis:
+		return time.UnixMilli(d.I).UTC()
+	case TimestampMicros, LocalMicros:
+		return time.UnixMicro(d.I).UTC()
+	case TimestampNanos, LocalNanos:
+		return time.Unix(0, d.I).UTC()
+	}
+	text, err := (&texts{hexBytes: true, oldFloats: true, zone: utcZone}).append(nil, &d)
+	if err != nil {
+		return nil
+	}
+	return string(text)
+}
+
+func datumOf(v any) (Datum, bool) {
+	switch x := v.(type) {
+	case nil:
+		return Datum{}, true
+	case string:
+		return Datum{Kind: String, S: x}, true
+	case bool:
+		if x {
+			return Datum{Kind: Boolean, I: 1}, true
+		}
+		return Datum{Kind: Boolean}, true
+	case int:
+		return Datum{Kind: Long, I: int64(x)}, true
+	case int64:
+		return Datum{Kind: Long, I: x}, true
+	case float64:
+		return Datum{Kind: Double, F: x}, true
+	}
+	return Datum{}, false
+}
+
+var _ Generator = (*Expression)(nil)
+var _ Generator = (*Keygen)(nil)
