@@ -187,10 +187,12 @@ func (w *walker) block(ctx context.Context, pos int64) (Block, error) {
 		return w.corrupt(ctx, pos, fmt.Sprintf("the block's size %d runs past the end of the file", size), nil)
 	}
 	after := int(min(int64(len(magic)), w.size-end))
-	tail, err := w.bytes(ctx, &w.peek, end-8, 8+after)
+	footer := min(size, 64) // and trailing length
+	tail, err := w.bytes(ctx, &w.peek, end-footer, int(footer)+after)
 	if err != nil {
 		return Block{}, err
 	}
+	tail = tail[footer-8:]
 	if trailing := int64(binary.BigEndian.Uint64(tail)); trailing != size+int64(len(magic)) {
 		return w.corrupt(ctx, pos, fmt.Sprintf("size %d in front, trailing length %d behind", size, trailing), nil)
 	}
@@ -238,11 +240,12 @@ func (w *walker) parse(ctx context.Context, b *Block, body, end int64) error {
 // corrupt gives a damaged block that reaches to the next magic or the end of the file.
 func (w *walker) corrupt(ctx context.Context, pos int64, reason string, condemned *Block) (Block, error) {
 	from := pos + int64(len(magic))
-	next, err := w.find(ctx, from)
+	// A magic that was cut before its last byte and one behind it make "#HUDI#HUDI#": the second begins in the first.
+	next, err := w.find(ctx, from-1)
 	if err != nil {
 		return Block{}, err
 	}
-	return Block{Type: Corrupt, Offset: pos, ContentOffset: from, ContentLength: next - from, End: next, Reason: reason, Condemned: condemned}, nil
+	return Block{Type: Corrupt, Offset: pos, ContentOffset: from, ContentLength: max(0, next-from), End: next, Reason: reason, Condemned: condemned}, nil
 }
 
 // find gives the offset of the first magic at or behind from, or the file's end.

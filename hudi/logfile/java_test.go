@@ -318,3 +318,12 @@ func readVectors(t testing.TB, into any) {
 		t.Fatal(err)
 	}
 }
+
+func readJava(t testing.TB, release, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata/java", release, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
