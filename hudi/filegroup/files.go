@@ -3,6 +3,7 @@ package filegroup
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicelake/sluice/hudi/logfile"
 	"github.com/sluicelake/sluice/storage"
 )
 
@@ -25,6 +27,7 @@ type Files struct {
 	partitions []string // sorted
 	byPath     map[string][]storage.Info
 	markers    map[string]string // partition → name of its marker file below the table
+	unmarked   map[string][]storage.Info
 }
 
 // Partitions are the relative partition paths in byte order; a non-partitioned table has the one partition "".
@@ -35,6 +38,21 @@ func (f *Files) In(partition string) []storage.Info { return f.byPath[partition]
 
 // Marker is the name of the partition's marker file, relative to the table.
 func (f *Files) Marker(partition string) string { return f.markers[partition] }
+
+// Unmarked are folders without a marker, and not below a partition, that hold files named like data files. Who knows from
+// commit metadata that they are partitions calls Adopt.
+func (f *Files) Unmarked() map[string][]storage.Info { return f.unmarked }
+
+// Adopt gives the listing with some unmarked folders taken for partitions.
+func (f *Files) Adopt(folders []string) *Files {
+	out := &Files{partitions: slices.Clone(f.partitions), byPath: maps.Clone(f.byPath), markers: f.markers}
+	for _, dir := range folders {
+		out.partitions = append(out.partitions, dir)
+		out.byPath[dir] = f.unmarked[dir]
+	}
+	slices.Sort(out.partitions)
+	return out
+}
 
 // Count is the number of files in all partitions.
 func (f *Files) Count() int {
@@ -122,9 +140,13 @@ func isMarker(name string) bool {
 }
 
 func (l *lister) result() *Files {
-	out := &Files{byPath: map[string][]storage.Info{}, markers: map[string]string{}}
+	out := &Files{byPath: map[string][]storage.Info{}, markers: map[string]string{}, unmarked: map[string][]storage.Info{}}
 	for dir, f := range l.folders {
-		if f.marker == "" || l.belowPartition(dir) {
+		if l.belowPartition(dir) || f.marker == "" && !slices.ContainsFunc(f.files, isData) {
+			continue
+		}
+		if f.marker == "" {
+			out.unmarked[dir] = f.files
 			continue
 		}
 		slices.SortFunc(f.files, func(a, b storage.Info) int { return strings.Compare(a.Name, b.Name) })
@@ -134,6 +156,15 @@ func (l *lister) result() *Files {
 	}
 	slices.Sort(out.partitions)
 	return out
+}
+
+func isData(f storage.Info) bool {
+	name := path.Base(f.Name)
+	if b, ok := ParseBaseName(name); ok {
+		return isBaseExt(b.Ext)
+	}
+	_, ok := logfile.ParseName(name)
+	return ok
 }
 
 // belowPartition reports whether a folder above dir is a partition itself.

@@ -84,10 +84,10 @@ type View struct {
 	compacting map[string]bool
 	// completed maps requested to completion time (layout 2).
 	completed map[string]string
-
-	archive     sync.Once
-	archiveErr  error
-	archiveDone map[string]string
+	// only, when set, are the instants whose files exist for this view.
+	only map[string]bool
+	// history gives the completion times of archived instants, read at most once and only when a log needs one.
+	history func() (map[string]string, error)
 }
 
 // readers bounds how many timeline files are read at once.
@@ -96,9 +96,10 @@ const readers = 16
 // Open prepares a view of the active timeline tl. It reads the replace commits of the timeline and nothing else.
 func Open(ctx context.Context, store storage.Store, cfg *config.Table, tl timeline.Timeline) (*View, error) {
 	v := &View{
-		cfg: cfg, store: store, tl: tl, vis: timeline.NewVisibility(tl),
+		cfg: cfg, store: store, tl: tl, vis: tl.Visibility(),
 		replaced: map[Group]string{}, compacting: map[string]bool{}, completed: map[string]string{},
 	}
+	v.history = sync.OnceValues(func() (map[string]string, error) { return v.readHistory(context.WithoutCancel(ctx)) })
 	var replaces []timeline.Instant
 	for _, in := range tl.Instants() {
 		switch {
@@ -143,8 +144,25 @@ func (v *View) readReplaced(ctx context.Context, replaces []timeline.Instant) er
 // Timeline is the active timeline that the view was made of.
 func (v *View) Timeline() timeline.Timeline { return v.tl }
 
+// Only gives the view in which nothing but the files of these completed instants exists, and in which only they replaced
+// file groups: the view of an incremental query.
+func (v *View) Only(instants map[string]bool) *View {
+	out := *v
+	out.only = instants
+	out.replaced = map[Group]string{}
+	for g, t := range v.replaced {
+		if instants[t] {
+			out.replaced[g] = t
+		}
+	}
+	return &out
+}
+
 // Committed reports whether what an instant wrote counts for a reader at the instant at (table format 4.2).
 func (v *View) Committed(instant, at string) bool {
+	if v.only != nil {
+		return v.only[instant] && instant <= at
+	}
 	return instant <= at && v.vis.IsCommitted(instant)
 }
 
@@ -213,7 +231,7 @@ func (v *View) group(files []storage.Info) map[string]*members {
 			}
 			continue
 		}
-		if base, ok := ParseBaseName(name); ok && v.isBaseExt(base.Ext) {
+		if base, ok := ParseBaseName(name); ok && isBaseExt(base.Ext) {
 			m := get(base.FileID)
 			m.bases = append(m.bases, BaseFile{BaseName: base, Name: f.Name, Size: f.Size})
 		}
@@ -221,7 +239,7 @@ func (v *View) group(files []storage.Info) map[string]*members {
 	return groups
 }
 
-func (v *View) isBaseExt(ext string) bool {
+func isBaseExt(ext string) bool {
 	switch ext {
 	case ".parquet", ".orc", ".hfile":
 		return true
@@ -372,23 +390,26 @@ func (v *View) completion(ctx context.Context, instant string) (string, error) {
 	if c, ok := v.completed[instant]; ok && c != "" {
 		return c, nil
 	}
-	v.archive.Do(func() {
-		var old timeline.Timeline
-		if old, v.archiveErr = timeline.Archive(ctx, v.store, v.cfg, "", ""); v.archiveErr != nil {
-			return
-		}
-		v.archiveDone = make(map[string]string, old.Len())
-		for _, in := range old.Instants() {
-			if in.State == timeline.Completed && in.Completion != "" {
-				v.archiveDone[in.Time] = in.Completion
-			}
-		}
-	})
-	if v.archiveErr != nil {
-		return "", v.archiveErr
+	done, err := v.history()
+	if err != nil {
+		return "", err
 	}
-	if c, ok := v.archiveDone[instant]; ok {
+	if c, ok := done[instant]; ok {
 		return c, nil
 	}
 	return instant, nil
+}
+
+func (v *View) readHistory(ctx context.Context) (map[string]string, error) {
+	old, err := timeline.Archive(ctx, v.store, v.cfg, "", "")
+	if err != nil {
+		return nil, err
+	}
+	done := make(map[string]string, old.Len())
+	for _, in := range old.Instants() {
+		if in.State == timeline.Completed && in.Completion != "" {
+			done[in.Time] = in.Completion
+		}
+	}
+	return done, nil
 }
