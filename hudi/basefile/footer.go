@@ -1,0 +1,256 @@
+package basefile
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/apache/arrow-go/v18/parquet/metadata"
+	"github.com/sluicelake/sluice/storage"
+)
+
+const (
+	magic          = "PAR1"
+	magicEncrypted = "PARE"
+	// tailGuess is read first: footers with a bloom filter are some 440 KB.
+	tailGuess          = 512 << 10
+	defaultFooterLimit = 64 << 20
+)
+
+// readFooter reads and checks the footer. The tail it gives holds the end of the file, for small files all of it.
+func readFooter(ctx context.Context, obj storage.Object, o *Options) (md *metadata.FileMetaData, tail segment, err error) {
+	size := obj.Size()
+	fail := func(off int64, format string, args ...any) (*metadata.FileMetaData, segment, error) {
+		return nil, segment{}, &Error{Offset: off, Err: fmt.Errorf("%w: "+format, append([]any{ErrDamaged}, args...)...)}
+	}
+	if size < int64(2*len(magic)+4) {
+		return fail(-1, "%d bytes are too few for a Parquet file", size)
+	}
+	if tail, err = readTail(ctx, obj, min(size, tailGuess)); err != nil {
+		return nil, tail, err
+	}
+	end := tail.data[len(tail.data)-8:]
+	switch string(end[4:]) {
+	case magic:
+	case magicEncrypted:
+		return nil, tail, &Error{Offset: size - 4, Err: fmt.Errorf("encrypted Parquet: %w", ErrUnsupported)}
+	default:
+		return fail(size-4, "it does not end with %s, so it is no Parquet file or was cut off", magic)
+	}
+	length := int64(binary.LittleEndian.Uint32(end))
+	limit := o.FooterLimit
+	if limit <= 0 {
+		limit = defaultFooterLimit
+	}
+	if length > size-12 || length > limit {
+		return fail(size-8, "footer of %d bytes in a file of %d (limit %d)", length, size, limit)
+	}
+	if int64(len(tail.data)) < length+8 {
+		if tail, err = readTail(ctx, obj, length+8); err != nil {
+			return nil, tail, err
+		}
+	}
+	text := tail.data[int64(len(tail.data))-8-length : len(tail.data)-8]
+	if at, err := skimThrift(text); err != nil {
+		return fail(size-8-length+int64(at), "footer: %w", err)
+	}
+	if md, err = parseFooter(text); err != nil {
+		return fail(size-8-length, "footer: %w", err)
+	}
+	md.SetSourceFileSize(size)
+	if md.IsSetEncryptionAlgorithm() {
+		return nil, tail, &Error{Offset: size - 8 - length, Err: fmt.Errorf("encrypted Parquet: %w", ErrUnsupported)}
+	}
+	if err := checkRowGroups(md, size); err != nil {
+		return fail(size-8-length, "footer: %w", err)
+	}
+	return md, tail, nil
+}
+
+func readTail(ctx context.Context, obj storage.Object, n int64) (segment, error) {
+	tail := segment{off: obj.Size() - n, data: make([]byte, n)}
+	got, err := obj.ReadAt(ctx, tail.data, tail.off)
+	if int64(got) == n {
+		return tail, nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: read %d of %d bytes", ErrDamaged, got, n)
+	}
+	return tail, &Error{Offset: tail.off, Err: err}
+}
+
+func parseFooter(text []byte) (md *metadata.FileMetaData, err error) {
+	defer recovered(&err)
+	return metadata.NewFileMetaData(text, nil)
+}
+
+// recovered turns a panic of the Parquet library over damaged bytes into an error.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: %v", ErrDamaged, p)
+	}
+}
+
+// checkRowGroups: everything that a scan relies on, so that later code can index without asking.
+func checkRowGroups(md *metadata.FileMetaData, size int64) error {
+	columns := md.Schema.NumColumns()
+	total := int64(0)
+	for g, rg := range md.RowGroups {
+		if rg.NumRows < 0 || rg.NumRows > math.MaxInt64-total {
+			return fmt.Errorf("row group %d has %d rows", g, rg.NumRows)
+		}
+		total += rg.NumRows
+		if len(rg.Columns) != columns {
+			return fmt.Errorf("row group %d has %d columns, the schema %d", g, len(rg.Columns), columns)
+		}
+		for c, chunk := range rg.Columns {
+			m := chunk.MetaData
+			if m == nil {
+				return fmt.Errorf("row group %d, column %d has no metadata", g, c)
+			}
+			if chunk.FilePath != nil && *chunk.FilePath != "" {
+				return fmt.Errorf("row group %d, column %d lies in another file (%q)", g, c, *chunk.FilePath)
+			}
+			col := md.Schema.Column(c)
+			if int32(m.Type) != int32(col.PhysicalType()) {
+				return fmt.Errorf("row group %d, column %s has type %d, the schema %d", g, col.Path(), m.Type, col.PhysicalType())
+			}
+			start := m.DataPageOffset
+			if m.DictionaryPageOffset != nil && *m.DictionaryPageOffset > 0 && *m.DictionaryPageOffset < start {
+				start = *m.DictionaryPageOffset
+			}
+			if start < 0 || m.TotalCompressedSize < 0 || start > size || m.TotalCompressedSize > size-start || m.NumValues < 0 {
+				return fmt.Errorf("row group %d, column %s lies at %d with %d bytes and %d values, in a file of %d bytes", g, col.Path(), start, m.TotalCompressedSize, m.NumValues, size)
+			}
+			if col.MaxRepetitionLevel() == 0 && m.NumValues != rg.NumRows {
+				return fmt.Errorf("row group %d, column %s has %d values for %d rows", g, col.Path(), m.NumValues, rg.NumRows)
+			}
+		}
+	}
+	if total != md.NumRows {
+		return fmt.Errorf("%d rows in row groups, %d in the footer", total, md.NumRows)
+	}
+	return nil
+}
+
+// skimThrift walks a Thrift compact structure without building anything, and refuses lengths that the bytes can't hold, so
+// that the real decoder never allocates for a number that a damaged file claims. It gives the byte where it stopped.
+func skimThrift(b []byte) (int, error) {
+	s := skimmer{b: b}
+	err := s.structure(0)
+	return s.at, err
+}
+
+type skimmer struct {
+	b  []byte
+	at int
+}
+
+var (
+	errCut      = errors.New("it ends too early")
+	errTooDeep  = errors.New("nested too deeply")
+	errTooLarge = errors.New("a length that reaches beyond the end")
+)
+
+func (s *skimmer) varint() (uint64, error) {
+	v, n := binary.Uvarint(s.b[s.at:])
+	if n <= 0 {
+		return 0, errCut
+	}
+	s.at += n
+	return v, nil
+}
+
+func (s *skimmer) byte() (byte, error) {
+	if s.at >= len(s.b) {
+		return 0, errCut
+	}
+	s.at++
+	return s.b[s.at-1], nil
+}
+
+func (s *skimmer) skip(n uint64) error {
+	if n > uint64(len(s.b)-s.at) {
+		return errTooLarge
+	}
+	s.at += int(n)
+	return nil
+}
+
+func (s *skimmer) structure(depth int) error {
+	if depth > 32 {
+		return errTooDeep
+	}
+	for {
+		head, err := s.byte()
+		if err != nil {
+			return err
+		}
+		if head == 0 {
+			return nil
+		}
+		if head>>4 == 0 { // long form: the field's number follows
+			if _, err := s.varint(); err != nil {
+				return err
+			}
+		}
+		kind := head & 0x0f
+		if kind == 1 || kind == 2 {
+			continue // a boolean field is its own header
+		}
+		if err := s.value(kind, depth); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *skimmer) value(kind byte, depth int) error {
+	switch kind {
+	case 1, 2, 3:
+		return s.skip(1)
+	case 4, 5, 6:
+		_, err := s.varint()
+		return err
+	case 7:
+		return s.skip(8)
+	case 8:
+		n, err := s.varint()
+		if err != nil {
+			return err
+		}
+		return s.skip(n)
+	case 9, 10:
+		return s.list(depth)
+	case 12:
+		return s.structure(depth + 1)
+	}
+	return fmt.Errorf("unknown Thrift type %d", kind) // Parquet has no maps
+}
+
+func (s *skimmer) list(depth int) error {
+	head, err := s.byte()
+	if err != nil {
+		return err
+	}
+	n := uint64(head >> 4)
+	if n == 15 {
+		if n, err = s.varint(); err != nil {
+			return err
+		}
+	}
+	if n > uint64(len(s.b)-s.at) {
+		return errTooLarge
+	}
+	if depth > 32 {
+		return errTooDeep
+	}
+	for range n {
+		if err := s.value(head&0x0f, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
