@@ -69,7 +69,7 @@ type Keygen struct {
 	autoPrefix string
 	rows       atomic.Int64
 
-	config   *config
+	config   *setup
 	encoding string // of one-field complex keys, for the table property
 	states   sync.Pool
 }
@@ -119,7 +119,7 @@ func (k *Keygen) checkReady() *Error {
 }
 
 // build makes the generator of one type. auto wraps it for automatic keys.
-func (c *config) build(t Type, class string, auto bool) (*Keygen, *Error) {
+func (c *setup) build(t Type, class string, auto bool) (*Keygen, *Error) {
 	outer := t
 	if t == SparkSQL || t == SparkSQLMerge {
 		t = c.sqlOrigin()
@@ -149,7 +149,7 @@ func (c *config) build(t Type, class string, auto bool) (*Keygen, *Error) {
 }
 
 // foreign refuses generators that only a JVM can run (key generation 11.4).
-func (c *config) foreign(t Type, class string) *Error {
+func (c *setup) foreign(t Type, class string) *Error {
 	if t == MetadataType {
 		return c.refuse(KeyType, "the generator of the metadata table makes no keys of rows", "open the data table instead")
 	}
@@ -158,7 +158,7 @@ func (c *config) foreign(t Type, class string) *Error {
 }
 
 // readKeys decides about the record key.
-func (k *Keygen) readKeys(c *config, t Type, auto bool) *Error {
+func (k *Keygen) readKeys(c *setup, t Type, auto bool) *Error {
 	text, given := c.get(KeyRecordFields)
 	if !given && !c.release.autoKeys() {
 		return c.missing(KeyRecordFields)
@@ -213,7 +213,7 @@ func (k *Keygen) readKeys(c *config, t Type, auto bool) *Error {
 }
 
 // readOneKey: Simple and Timestamp take the option as one name, untrimmed.
-func (k *Keygen) readOneKey(c *config, text string, given bool) *Error {
+func (k *Keygen) readOneKey(c *setup, text string, given bool) *Error {
 	if len(k.keys) > 1 && (c.guard || c.path != PathAvro && c.release.lenientLookup()) {
 		return &Error{Class: classArgument, Stage: StageConstruct, Row: -1, Field: KeyRecordFields, Source: c.source(KeyRecordFields),
 			Message: "Single record-key field is expected; provided (" + strings.Join(k.keys, ", ") + ")",
@@ -233,7 +233,7 @@ func (k *Keygen) readOneKey(c *config, text string, given bool) *Error {
 }
 
 // noKeys: what the generators do with an empty list of key fields, each in its own way.
-func (k *Keygen) noKeys(c *config, t Type) {
+func (k *Keygen) noKeys(c *setup, t Type) {
 	k.form = formBroken
 	e := &Error{Class: classKey, Stage: StageKey, Field: KeyRecordFields, Hint: "set " + KeyRecordFields,
 		Message: "recordKey values: \"\" for fields: [] cannot be entirely null or empty."}
@@ -250,7 +250,7 @@ func (k *Keygen) noKeys(c *config, t Type) {
 }
 
 // readAuto: keys are counted (11.1).
-func (k *Keygen) readAuto(c *config) *Error {
+func (k *Keygen) readAuto(c *setup) *Error {
 	k.form = formAuto
 	instant, task := c.Instant, c.Task
 	if instant == "" {
@@ -276,7 +276,7 @@ func (k *Keygen) readAuto(c *config) *Error {
 }
 
 // readTargets decides about the partition path.
-func (k *Keygen) readTargets(c *config, t Type) *Error {
+func (k *Keygen) readTargets(c *setup, t Type) *Error {
 	text, given := c.get(KeyPartitionFields)
 	switch t {
 	case NonPartition, GlobalDelete:
@@ -318,14 +318,14 @@ func (k *Keygen) readTargets(c *config, t Type) *Error {
 	return nil
 }
 
-func (c *config) oneTarget(list []string) *Error {
+func (c *setup) oneTarget(list []string) *Error {
 	return &Error{Class: classArgument, Stage: StageConstruct, Row: -1, Field: KeyPartitionFields, Source: c.source(KeyPartitionFields),
 		Message: "Single partition-path field is expected; provided (" + strings.Join(list, ", ") + ")",
 		Hint:    "use COMPLEX for several partition fields, CUSTOM for several with times, NON_PARTITION for none"}
 }
 
 // readCustom reads field:type entries (key generation 10).
-func (k *Keygen) readCustom(c *config, text string) *Error {
+func (k *Keygen) readCustom(c *setup, text string) *Error {
 	if text == "" {
 		return nil
 	}
@@ -367,7 +367,7 @@ func (k *Keygen) readCustom(c *config, text string) *Error {
 	return nil
 }
 
-func (k *Keygen) readCustomTimes(c *config) *Error {
+func (k *Keygen) readCustomTimes(c *setup) *Error {
 	var err *Error
 	if k.times, err = newTimeRule(c); err == nil {
 		return nil
@@ -395,7 +395,7 @@ func javaSplitColon(text string) []string {
 }
 
 // checkTargets refuses combinations that the reference documents as impossible but takes (key generation 7.4).
-func (k *Keygen) checkTargets(c *config) *Error {
+func (k *Keygen) checkTargets(c *setup) *Error {
 	if !c.slash {
 		return nil
 	}

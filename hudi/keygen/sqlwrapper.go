@@ -9,7 +9,7 @@ import (
 // The Spark SQL wrapper (key generation 11.3): the origin's keys, with timestamp columns of the partition path rewritten as
 // text in the process zone.
 
-func (c *config) sqlOrigin() Type {
+func (c *setup) sqlOrigin() Type {
 	if name, ok := classes[c.props[KeySQLOrigin]]; ok {
 		return baseType(name)
 	}
@@ -17,7 +17,7 @@ func (c *config) sqlOrigin() Type {
 }
 
 // readSQLSchema reads the columns of hoodie.sql.partition.schema, "name type, name type".
-func (k *Keygen) readSQLSchema(c *config) {
+func (k *Keygen) readSQLSchema(c *setup) {
 	ddl := c.props[KeySQLSchema]
 	if ddl == "" {
 		return

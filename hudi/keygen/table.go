@@ -10,7 +10,7 @@ import (
 const fromTable = "hoodie.properties"
 
 // addTable takes the generator's options from the table and refuses write options that contradict them (key generation 12).
-func (c *config) addTable() *Error {
+func (c *setup) addTable() *Error {
 	t := c.Table
 	if t == nil {
 		return nil
@@ -43,7 +43,7 @@ func (c *config) addTable() *Error {
 		Hint:    "remove these options, the table's own are used; a table's generator can't change: write a new table to change it"}
 }
 
-func (c *config) take(key, value string) {
+func (c *setup) take(key, value string) {
 	c.props[key] = value
 	c.from[key] = fromTable
 }
@@ -59,7 +59,7 @@ func storedType(t map[string]string) (typ Type, class string) {
 	return baseType(t[TableType]), ""
 }
 
-func (c *config) addGenerator(conflict func(label, now, stored string)) {
+func (c *setup) addGenerator(conflict func(label, now, stored string)) {
 	stored, class := storedType(c.Table)
 	nowClass, nowType := c.props[KeyClass], c.props[KeyType]
 	if stored == "" {
@@ -107,7 +107,7 @@ func (c *config) addGenerator(conflict func(label, now, stored string)) {
 	}
 }
 
-func (c *config) addRecordFields(conflict func(label, now, stored string)) {
+func (c *setup) addRecordFields(conflict func(label, now, stored string)) {
 	stored, has := c.Table[TableRecordFields]
 	now, given := c.props[KeyRecordFields]
 	given = given && strings.TrimSpace(now) != ""
@@ -123,7 +123,7 @@ func (c *config) addRecordFields(conflict func(label, now, stored string)) {
 	}
 }
 
-func (c *config) addPartitionFields(conflict func(label, now, stored string)) {
+func (c *setup) addPartitionFields(conflict func(label, now, stored string)) {
 	stored := c.Table[TablePartitionFields]
 	now, given := c.props[KeyPartitionFields]
 	names := func(text string) []string {
@@ -149,7 +149,7 @@ func (c *config) addPartitionFields(conflict func(label, now, stored string)) {
 }
 
 // addTimes compares the time options, under whichever name each stands.
-func (c *config) addTimes(conflict func(label, now, stored string)) {
+func (c *setup) addTimes(conflict func(label, now, stored string)) {
 	for _, o := range timeOptions {
 		stored, ok := firstIn(c.Table, timePrefix+o, oldTimePrefix+o)
 		if !ok {
@@ -211,7 +211,7 @@ func NeedsStoredKeys(table map[string]string) bool {
 }
 
 // decideEncoding holds what the configuration says against the table's stored keys (key generation 6.3).
-func (c *config) decideEncoding(field string, prefixed bool) (bool, *Error) {
+func (c *setup) decideEncoding(field string, prefixed bool) (bool, *Error) {
 	if c.Table == nil || c.release != Current || c.props[TableEncoding] != "" {
 		return prefixed, nil
 	}

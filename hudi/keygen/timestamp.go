@@ -56,7 +56,7 @@ type timeRule struct {
 }
 
 // newTimeRule reads the time options. Errors are those that the reference raises in the constructor.
-func newTimeRule(c *config) (*timeRule, *Error) {
+func newTimeRule(c *setup) (*timeRule, *Error) {
 	r := &timeRule{process: c.zone, consistent: c.consistent, path: c.path, oldDates: !c.release.lenientLookup(),
 		markers: c.path == PathRow && c.release.hiveMarker(),
 		nulls:   c.nulls, encode: c.encode, year: c.year}
@@ -76,7 +76,7 @@ func newTimeRule(c *config) (*timeRule, *Error) {
 	return r, nil
 }
 
-func (r *timeRule) readType(c *config) *Error {
+func (r *timeRule) readType(c *setup) *Error {
 	for _, o := range [2]string{timeType, timeOutput} {
 		if _, ok := c.timeOption(o); !ok {
 			name := c.timeName(o)
@@ -123,7 +123,7 @@ func (r *timeRule) readType(c *config) *Error {
 }
 
 // readZones: the common option, even when empty, rules both sides (9.4).
-func (r *timeRule) readZones(c *config) *Error {
+func (r *timeRule) readZones(c *setup) *Error {
 	resolve := func(option string) (*zone, *Error) {
 		id, ok := c.timeOption(option)
 		if !ok || strings.TrimSpace(id) == "" {
@@ -158,7 +158,7 @@ func (r *timeRule) readZones(c *config) *Error {
 
 func (r *timeRule) isText() bool { return r.typ == typeDateString || r.typ == typeMixed }
 
-func (r *timeRule) readInput(c *config) {
+func (r *timeRule) readInput(c *setup) {
 	name := c.timeName(timeInput)
 	text, ok := c.timeOption(timeInput)
 	if !r.isText() {

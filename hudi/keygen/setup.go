@@ -52,8 +52,8 @@ type Options struct {
 	Year int
 }
 
-// config is what the options come down to.
-type config struct {
+// setup is what the options come down to.
+type setup struct {
 	Options
 	props map[string]string // write names; the table's values where the writer is silent
 	from  map[string]string // source of those that came from the table
@@ -73,8 +73,8 @@ type config struct {
 	warnings   []string
 }
 
-func newConfig(o Options) (*config, *Error) {
-	c := &config{Options: o, release: o.Release, path: o.Path, nulls: o.Nulls, guard: !o.Imitate, from: map[string]string{}}
+func newConfig(o Options) (*setup, *Error) {
+	c := &setup{Options: o, release: o.Release, path: o.Path, nulls: o.Nulls, guard: !o.Imitate, from: map[string]string{}}
 	c.props = make(map[string]string, len(o.Properties)+len(o.Table))
 	for k, v := range o.Properties {
 		c.props[k] = v
@@ -111,15 +111,15 @@ func newConfig(o Options) (*config, *Error) {
 }
 
 // isTrue: "true" in any case is true, everything else is false (key generation 2).
-func (c *config) isTrue(key string) bool { return strings.EqualFold(c.props[key], "true") }
+func (c *setup) isTrue(key string) bool { return strings.EqualFold(c.props[key], "true") }
 
 // fields of a list option; present is false when the option is absent.
-func (c *config) get(key string) (string, bool) {
+func (c *setup) get(key string) (string, bool) {
 	v, ok := c.props[key]
 	return v, ok
 }
 
-func (c *config) firstOf(keys ...string) (string, bool) {
+func (c *setup) firstOf(keys ...string) (string, bool) {
 	for _, k := range keys {
 		if v, ok := c.props[k]; ok {
 			return v, true
@@ -129,7 +129,7 @@ func (c *config) firstOf(keys ...string) (string, bool) {
 }
 
 // timeOption looks under the new name, then under the old one.
-func (c *config) timeOption(suffix string) (string, bool) {
+func (c *setup) timeOption(suffix string) (string, bool) {
 	if !c.release.newTimeNames() {
 		return c.get(oldTimePrefix + suffix)
 	}
@@ -137,7 +137,7 @@ func (c *config) timeOption(suffix string) (string, bool) {
 }
 
 // timeName is the name under which an option stands, or should.
-func (c *config) timeName(suffix string) string {
+func (c *setup) timeName(suffix string) string {
 	if _, ok := c.props[timePrefix+suffix]; !ok {
 		if _, ok := c.props[oldTimePrefix+suffix]; ok || !c.release.newTimeNames() {
 			return oldTimePrefix + suffix
@@ -146,19 +146,19 @@ func (c *config) timeName(suffix string) string {
 	return timePrefix + suffix
 }
 
-func (c *config) timeFault(suffix, class, message string) *Error {
+func (c *setup) timeFault(suffix, class, message string) *Error {
 	name := c.timeName(suffix)
 	return &Error{Class: class, Stage: StagePartition, Row: -1, Field: name, Message: message, Source: c.source(name), Hint: "set " + name}
 }
 
-func (c *config) timeError(suffix, text string, err error) *Error {
+func (c *setup) timeError(suffix, text string, err error) *Error {
 	e := c.timeFault(suffix, classArgument, err.Error())
 	e.Hint = "correct the pattern " + strconv.Quote(text) + " of " + e.Field
 	return e
 }
 
 // source says where an option comes from.
-func (c *config) source(key string) string {
+func (c *setup) source(key string) string {
 	if s, ok := c.from[key]; ok {
 		return s
 	}
@@ -174,18 +174,18 @@ func (c *config) source(key string) string {
 }
 
 // refuse makes an error of a configuration that the reference would take.
-func (c *config) refuse(key, message, hint string) *Error {
+func (c *setup) refuse(key, message, hint string) *Error {
 	return &Error{Class: classRefused, Stage: StageConstruct, Row: -1, Field: key, Message: message, Source: c.source(key), Hint: hint}
 }
 
 // missing is the reference's error for an option that must be there.
-func (c *config) missing(key string) *Error {
+func (c *setup) missing(key string) *Error {
 	return &Error{Class: classArgument, Stage: StageConstruct, Row: -1, Field: key, Message: "Property " + key + " not found", Source: "", Hint: "set " + key}
 }
 
 // checkNames refuses options that contradict each other under an old and a new name, and warns of names that are nearly
 // those of an option.
-func (c *config) checkNames() *Error {
+func (c *setup) checkNames() *Error {
 	pairs := [][2]string{{keyParserClass, keyOldParserClass}}
 	for _, o := range timeOptions {
 		pairs = append(pairs, [2]string{timePrefix + o, oldTimePrefix + o})
@@ -233,7 +233,7 @@ func nearly(a, b string) bool {
 }
 
 // generatorType finds out which generator is meant (key generation 3.1). class is set for generators of the user's.
-func (c *config) generatorType() (t Type, class string, err *Error) {
+func (c *setup) generatorType() (t Type, class string, err *Error) {
 	if class = c.props[KeyClass]; class != "" {
 		if name, ok := classes[class]; ok {
 			return baseType(name), class, nil
@@ -253,7 +253,7 @@ func (c *config) generatorType() (t Type, class string, err *Error) {
 }
 
 // prefixed decides whether a one-field complex key carries its field's name (key generation 6.3).
-func (c *config) prefixed() (bool, *Error) {
+func (c *setup) prefixed() (bool, *Error) {
 	if c.release.bareComplex() {
 		return false, nil
 	}
