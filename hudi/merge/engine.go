@@ -158,7 +158,7 @@ func (e *payloadEngine) within(m *merger, old, new *side) verdict {
 		return takeNew
 	}
 	switch e.class {
-	case classLatest, classPostgres:
+	case classLatest:
 		if e.old() && compareOrder(old, new) > 0 {
 			return keepOld
 		}
@@ -191,8 +191,12 @@ func (e *payloadEngine) within(m *merger, old, new *side) verdict {
 	return takeNew
 }
 
-func (e *payloadEngine) withinPartial(_ *merger, old, new *side) verdict {
-	if compareOrder(old, new) > 0 {
+func (e *payloadEngine) withinPartial(m *merger, old, new *side) verdict {
+	stronger := compareOrder(old, new) > 0
+	switch {
+	case stronger && old.dead && !m.l.freshMetas, !stronger && new.dead: // Java fills no gaps of a delete and returns the later arrival
+		return takeNew
+	case stronger:
 		return blendOld
 	}
 	return blendNew
@@ -249,7 +253,7 @@ func (e *payloadEngine) update(m *merger, old, new *side) verdict {
 	case classDefault, classFirst, classReverse:
 		return e.byOrder(old, new)
 	case classEvent:
-		if new.dead && !e.newest() {
+		if new.dead && (!e.newest() || new.order().None()) {
 			return takeNew
 		}
 		return e.byOrder(old, new)
@@ -262,7 +266,7 @@ func (e *payloadEngine) update(m *merger, old, new *side) verdict {
 		switch {
 		case new.dead:
 			return takeNew
-		case compareOrder(old, new) > 0 && !isNullOrder(old):
+		case !isNullOrder(old) && sameClass(old.order(), new.order()) && compareOrder(old, new) > 0:
 			return blendOld
 		}
 		return blendNew
@@ -361,6 +365,15 @@ func (m *merger) present(s *side, column int) bool {
 
 // metasFollowFresh: the table has meta columns, and the rule is one that moves them.
 func (m *merger) metasFollowFresh() bool { return m.l.freshMetas }
+
+// goneOnInsert: EventTimeAvroPayload knows the custom delete marker only where no record is stored.
+func (m *merger) goneOnInsert(s *side) bool {
+	if m.l.insertMark < 0 || s.bare {
+		return false
+	}
+	arr, row := s.column(m.l.insertMark, m.chunks)
+	return arr.IsValid(row) && arr.ValueStr(row) == m.l.markText
+}
 
 // deadColumns reports whether a version put together from several is a delete by its columns.
 func (m *merger) deadColumns(s *side) bool {

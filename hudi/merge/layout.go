@@ -21,6 +21,7 @@ type layout struct {
 	flag, operation, mark int // columns, or -1: _hoodie_is_deleted, _hoodie_operation, the custom delete field
 	markText              string
 	markAnyCase           bool
+	insertMark            int // the custom delete field where it counts for inserts only, or -1
 	sequence              int // _event_seq, _event_lsn, or -1
 
 	// nullIsIntZero: Java puts the Int 0 in place of a null ordering value, which it can compare where the column's values
@@ -55,7 +56,10 @@ func (b *binder) layout() (*layout, error) {
 	if b.operation {
 		l.operation = b.need(schema.Operation)
 	}
-	l.mark, l.sequence = b.need(b.deleteField), b.need(b.sequence)
+	l.mark, l.insertMark, l.sequence = b.need(b.deleteField), -1, b.need(b.sequence)
+	if b.markOnInsert {
+		l.mark, l.insertMark = -1, l.mark
+	}
 	l.metas = make([]bool, s.NumFields())
 	for i := range l.metas {
 		l.metas[i] = schema.IsMeta(s.Field(i).Name)

@@ -339,6 +339,11 @@ func (st *state) rest(ctx context.Context, o LogOptions, a *assembly, yield sink
 		if e.matched || e.bare || e.dead && !o.KeepDeletes {
 			continue
 		}
+		if st.l.insertMark >= 0 && !o.KeepDeletes {
+			if s := st.entrySide(int32(i)); st.goneOnInsert(&s) {
+				continue
+			}
+		}
 		st.emitEntry(a, e)
 		if n++; n == o.BatchRows {
 			if err := ctx.Err(); err != nil {

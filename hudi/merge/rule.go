@@ -130,6 +130,7 @@ type binder struct {
 	nullIsIntZero     bool
 	nullBaseIsIntZero bool
 	recheck           bool
+	markOnInsert      bool
 }
 
 func (b *binder) prop(key string) string {
@@ -243,6 +244,9 @@ func (b *binder) payload(class string) (engine, string, error) {
 		}
 	case PayloadEventTime:
 		e.class = classEvent
+		if field, mark := b.prop(propDeleteField), b.prop(propDeleteMark); field != "" && mark != "" {
+			b.deleteField, b.deleteMark, b.markOnInsert = field, mark, true
+		}
 	case PayloadNonDefaults:
 		e.class, b.fill = classNonDefaults, fillEqual
 	case PayloadPartial:

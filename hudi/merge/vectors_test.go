@@ -195,8 +195,10 @@ func byRow(rule *Rule, c *vectorCase) (combined, result any, err error) {
 		kept = merged
 	}
 	combined = "delete"
-	if !kept.Deleted {
-		combined = rowJSON(kept.Row, 0)
+	if alone, err := rule.Combine(Base, memory.DefaultAllocator, nil, kept); err != nil {
+		return nil, nil, err
+	} else if alone != nil {
+		combined = rowJSON(alone.Row, 0)
 	}
 	var base *Version
 	if c.Base != nil {

@@ -61,7 +61,7 @@ func (r *Rule) Combine(phase Phase, mem memory.Allocator, older, newer *Version)
 	if phase == Base && older != nil {
 		return st.overVersion(older)
 	}
-	if phase == Base && st.entries[0].dead {
+	if s := st.entrySide(0); phase == Base && (s.dead || st.goneOnInsert(&s)) {
 		return nil, nil
 	}
 	return st.result(0)
