@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicelake/sluice/export"
+)
+
+func (a *app) exportCommand() *cobra.Command {
+	var c export.Config
+	var format, rows, prefix, zone, timestamps, parallelism string
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Copy a table out at one instant: as a Hudi table, Parquet, JSON or CSV",
+		Long: `Export a snapshot of a table. The flags are those of HoodieSnapshotExporter, so a spark-submit line can be pasted behind the verb;
+the folder of the target must not exist, and _SUCCESS in it comes last.
+
+Rows: --query-type read_optimized (the default, as the original) takes base files only and says how many file groups have log files
+that it left out; --query-type snapshot takes every row of the instant, logs merged.
+
+Formats: hudi copies the table's own files; parquet, json (JSON Lines) and csv hold the table's columns without the _hoodie_ meta
+columns. Partition values and nulls are written as Spark writes them.
+
+` + exitHelp,
+		Example: `  sluice export --source-base-path s3://lake/orders --target-output-path /backup/orders --output-format parquet
+  sluice export --source-base-path /data/orders --target-output-path /out/orders --output-format json \
+      --output-partition-field region --query-type snapshot --as-of "2026-11-29 10:00:00"`,
+		Args:        noWords,
+		Annotations: map[string]string{javaAliases: "-pl=--parallelism -sp=--snapshot-prefix -tbp=--target-base-path"},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := required(cmd, "target-output-path", "output-format", "source-base-path"); err != nil {
+				return err
+			}
+			var err error
+			if c.Format, err = export.ParseFormat(format); err != nil {
+				return usageError{err}
+			}
+			c.Rows, c.Timestamps = export.Rows(strings.ToLower(rows)), export.Timestamps(timestamps)
+			if c.Rows == "read-optimized" {
+				c.Rows = export.ReadOptimized
+			}
+			if prefix != "" {
+				c.Target = export.Join(c.Target, prefix)
+			}
+			if c.Zone, err = time.LoadLocation(zone); err != nil {
+				return usagef("--timezone %q: no such time zone; write it like Europe/Berlin", zone)
+			}
+			if c.Parallelism, err = strconv.Atoi(parallelism); err != nil {
+				return usagef(`"-pl": couldn't convert %q to an integer`, parallelism)
+			}
+			return a.runExport(cmd.Context(), c)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.Source, "source-base-path", "", "base path of the table (required)")
+	f.StringVar(&c.Target, "target-output-path", "", "folder of this snapshot; must not exist (required)")
+	f.StringVar(&format, "output-format", "", "hudi, parquet, json or csv (required)")
+	f.StringVar(&c.PartitionField, "output-partition-field", "", "column by whose values the files are put into folders <column>=<value>")
+	f.StringVar(&c.Partitioner, "output-partitioner", "", "hoodie-partition-path[:<column>] keeps the table's own partitions; fields:<a>,<b> takes several columns")
+	f.StringVar(&parallelism, "parallelism", "0", "tasks at once (-pl); 0 means one for each CPU")
+	f.StringVar(&rows, "query-type", string(export.ReadOptimized), "read_optimized or snapshot: see above")
+	f.StringVar(&c.AsOf, "as-of", "", "instant or date; default the newest completed write")
+	f.StringVar(&c.Begin, "begin-instant", "", "only rows changed after this instant (completion time from table version 8 on)")
+	f.StringVar(&c.End, "end-instant", "", "only rows changed up to and including this instant")
+	f.StringVar(&c.Compression, "compression", "", "parquet: snappy, zstd, gzip, none; json: gzip, zstd, none; csv: none, gzip, zstd (the first is the default)")
+	f.StringVar(&timestamps, "parquet-timestamps", string(export.Int64), "int64 (microseconds) or int96 (as Spark's default)")
+	f.StringVar(&zone, "timezone", "UTC", "zone in which json and csv print timestamps")
+	f.StringVar(&prefix, "snapshot-prefix", "", "sub-folder of the target for this snapshot (-sp)")
+	f.BoolVar(&c.Overwrite, "overwrite", false, "replace a target that holds an earlier export")
+	onlyOnce(cmd)
+	f.SetNormalizeFunc(alias("target-base-path", "target-output-path"))
+	return cmd
+}
+
+func (a *app) copyCommand() *cobra.Command {
+	c := export.Config{Format: export.Hudi, Copier: true}
+	var datePartitioned, fromMetadata bool
+	cmd := &cobra.Command{
+		Use:   "copy",
+		Short: "Copy a table's newest snapshot as a Hudi table (the older snapshot copier)",
+		Long: `Copy the newest snapshot of a table as a Hudi table, with the flags of HoodieSnapshotCopier. A table without a completed commit is
+no error: nothing is written and the exit code is 0. A target that exists is refused unless --overwrite is given.
+
+` + exitHelp,
+		Example: `  sluice copy --base-path s3://lake/orders --output-path /backup/orders
+  sluice copy -bp /data/orders -op /backup/orders --overwrite`,
+		Args:        noWords,
+		Annotations: map[string]string{javaAliases: "-bp=--base-path -op=--output-path -dp=--date-partitioned"},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := required(cmd, "base-path", "output-path"); err != nil {
+				return err
+			}
+			err := a.runExport(cmd.Context(), c)
+			if errors.Is(err, export.ErrNoCommits) {
+				a.note("no commits present in %s: nothing to copy", c.Source)
+				return nil
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.Source, "base-path", "", "base path of the table (-bp, required)")
+	f.StringVar(&c.Target, "output-path", "", "folder of the copy (-op, required)")
+	f.BoolVar(&c.Overwrite, "overwrite", false, "replace a target that exists")
+	f.BoolVar(&datePartitioned, "date-partitioned", false, "accepted for old command lines (-dp); partitions are found by their marker files")
+	f.BoolVar(&fromMetadata, "use-file-listing-from-metadata", false, "accepted for old command lines; partitions are listed from storage")
+	onlyOnce(cmd)
+	return cmd
+}
+
+func (a *app) note(format string, args ...any) {
+	p := newProgress(a.err, a.quiet)
+	p.printf(format+"\n", args...)
+}
+
+func (a *app) runExport(ctx context.Context, c export.Config) error {
+	var err error
+	if c.TableZone, err = a.tableZone(); err != nil {
+		return err
+	}
+	p := newProgress(a.err, a.quiet)
+	opts, err := a.pool(c.Parallelism, p)
+	if err != nil {
+		return err
+	}
+	_, err = export.Run(ctx, c, opts)
+	return err
+}

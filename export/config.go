@@ -1,0 +1,147 @@
+// Package export copies a table out as it is at one instant: as a Hudi table, or as Parquet, JSON or CSV files. It is the
+// job of HoodieSnapshotExporter and HoodieSnapshotCopier, with their flags, checks and messages, in the shape that every
+// job has: plan, tasks, commit.
+package export
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sluicelake/sluice/storage"
+)
+
+// Format of the files that an export writes.
+type Format string
+
+// The formats. ORC belongs to the original's list.
+const (
+	Hudi    Format = "hudi"
+	Parquet Format = "parquet"
+	JSON    Format = "json"
+	CSV     Format = "csv"
+	ORC     Format = "orc"
+)
+
+// ParseFormat accepts any letter case. The message is the original's, with our formats.
+func ParseFormat(text string) (Format, error) {
+	switch f := Format(strings.ToLower(text)); f {
+	case Hudi, Parquet, JSON, CSV, ORC:
+		return f, nil
+	}
+	return "", fmt.Errorf("%w: value:%s: supported formats:[json, parquet, orc, hudi, csv]", ErrFormat, text)
+}
+
+// The refusals of the original, in its words (exporter checks 1 to 5).
+var (
+	ErrFormat        = errors.New("Invalid output format") //nolint:staticcheck // the original's text
+	ErrTargetExists  = errors.New("The target output path already exists.")
+	ErrNoCommits     = errors.New("No commits present. Nothing to snapshot.")
+	ErrNoPartitions  = errors.New("The source dataset has 0 partition to snapshot.")
+	ErrNoSuchColumn  = errors.New("no such column")
+	ErrBadPartitions = errors.New("Positive number of partitions required")
+)
+
+// Rows says which rows of merge-on-read file groups an export takes.
+type Rows string
+
+const (
+	// ReadOptimized takes base files only, as the original does: rows that are in log files are missing. The job says how
+	// many file groups that concerns.
+	ReadOptimized Rows = "read_optimized"
+	// Snapshot takes every row of the instant, logs merged.
+	Snapshot Rows = "snapshot"
+)
+
+// Timestamps of Parquet output.
+type Timestamps string
+
+const (
+	// Int64 is TIMESTAMP(MICROS, adjusted to UTC), which every engine reads.
+	Int64 Timestamps = "int64"
+	// Int96 is what Spark writes by default and the original therefore wrote.
+	Int96 Timestamps = "int96"
+)
+
+// Config of one export. The zero value of a field is its default.
+type Config struct {
+	Source string // base path of the table
+	Target string // folder of this snapshot; must not exist, or see Overwrite
+	Format Format
+
+	Rows  Rows   // default ReadOptimized
+	AsOf  string // an instant or a date; default the newest completed write
+	Begin string // instant range (Begin, End]: rows changed in it, as an incremental query gives them
+	End   string
+
+	PartitionField string // one column; rows go to <field>=<value>/, the column leaves the files
+	Partitioner    string // "hoodie-partition-path[:column]", "fields:a,b", "none"
+	Parallelism    int    // tasks at once; 0 means one for each CPU
+
+	Compression string         // of the format: see Compressions; default snappy for Parquet, gzip for JSON, none for CSV
+	Timestamps  Timestamps     // Parquet; default Int64
+	Zone        *time.Location // in which JSON and CSV print timestamps; default UTC
+	TableZone   *time.Location // of the table's instants when its properties say LOCAL; default UTC
+
+	// Overwrite replaces a target that an export finished (it holds _SUCCESS) or began (it holds our mark).
+	Overwrite bool
+	// Copier keeps the older snapshot copier's ways: nothing to copy is no error.
+	Copier bool
+}
+
+// Successful is the empty file that comes last: who waits for it never sees half an export.
+const Successful = "_SUCCESS"
+
+// begun marks a target that an export works in. It goes when _SUCCESS comes. A target that has it and no _SUCCESS is
+// what a killed export left.
+const begun = "_sluice_export_in_progress"
+
+// Compressions that a format can be written with, the default first.
+func Compressions(f Format) []string {
+	switch f {
+	case Parquet:
+		return []string{"snappy", "zstd", "gzip", "none"}
+	case JSON:
+		return []string{"gzip", "zstd", "none"}
+	case CSV:
+		return []string{"none", "gzip", "zstd"}
+	}
+	return []string{"none"}
+}
+
+func (c *Config) setDefaults() error {
+	if c.Rows == "" {
+		c.Rows = ReadOptimized
+	}
+	if c.Timestamps == "" {
+		c.Timestamps = Int64
+	}
+	if c.Zone == nil {
+		c.Zone = time.UTC
+	}
+	if c.Rows != ReadOptimized && c.Rows != Snapshot {
+		return fmt.Errorf("query type %q: use %s or %s", c.Rows, ReadOptimized, Snapshot)
+	}
+	if c.Parallelism < 0 {
+		return ErrBadPartitions
+	}
+	if c.Partitioner == "none" {
+		c.Partitioner = ""
+	}
+	known := Compressions(c.Format)
+	if c.Compression == "" {
+		c.Compression = known[0]
+	}
+	for _, k := range known {
+		if k == c.Compression {
+			return nil
+		}
+	}
+	return fmt.Errorf("compression %q: format %s knows %s", c.Compression, c.Format, strings.Join(known, ", "))
+}
+
+// Join is the target folder of a snapshot with a prefix, as the early design had it: <target>/<prefix>.
+func Join(target, prefix string) string {
+	return storage.Join(target, strings.Trim(prefix, "/"))
+}

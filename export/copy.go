@@ -1,0 +1,129 @@
+package export
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/sluicelake/sluice/hudi/config"
+	"github.com/sluicelake/sluice/hudi/filegroup"
+	"github.com/sluicelake/sluice/hudi/read"
+	"github.com/sluicelake/sluice/hudi/timeline"
+	"github.com/sluicelake/sluice/storage"
+)
+
+// tableFiles names everything that a copy of a table at one instant consists of, in the order in which it is safe to
+// write it: data first, the timeline and the properties last. Names are relative to the table.
+//
+// The set is the original's (exporter A.4): the base files of the visible slices, each partition's marker file, the
+// properties, and the state files of every instant up to the snapshot's. Beyond it go the log files when the snapshot
+// view was asked for, the schema history of schema-on-read, and the archived completion times that a layout 2 table's
+// logs need. Left out, when log files are, are pending instants: their files are not copied.
+func tableFiles(ctx context.Context, snap *read.Plan) (data, meta []storage.Info, err error) {
+	src := snap.Source()
+	files, err := src.Files(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, p := range files.Partitions() {
+		if m := files.Marker(p); m != "" {
+			data = append(data, storage.Info{Name: m})
+		}
+	}
+	logs := false
+	for _, s := range snap.Slices() {
+		if s.Base != nil {
+			data = append(data, storage.Info{Name: s.Base.Name, Size: s.Base.Size})
+		}
+		for _, l := range s.Logs {
+			logs = true
+			data = append(data, storage.Info{Name: l.Path, Size: l.Size})
+		}
+	}
+	for _, in := range src.Timeline.Instants() {
+		if in.Time > snap.Instant() || in.Pending() && !logs && !keepsPending(in) {
+			continue
+		}
+		for _, name := range in.Files {
+			meta = append(meta, storage.Info{Name: name})
+		}
+	}
+	folders := []string{path.Join(".hoodie", ".schema")}
+	if logs && src.Config.Layout == 2 {
+		folders = append(folders, src.Config.HistoryPath)
+	}
+	for _, folder := range folders {
+		for info, err := range src.Store.List(ctx, folder, storage.ListOptions{Recursive: true}) {
+			if err != nil {
+				return nil, nil, err
+			}
+			if !strings.HasSuffix(info.Name, ".crc") {
+				meta = append(meta, info)
+			}
+		}
+	}
+	return data, meta, nil
+}
+
+// keepsPending reports whether a pending instant may stay in a copy without log files: the plan of a savepoint or a clean
+// names no file that the copy lacks, a pending write or compaction does.
+func keepsPending(in timeline.Instant) bool {
+	return !in.Action.IsWrite() && in.Action != timeline.Compaction && in.Action != timeline.LogCompaction && in.Action != timeline.Clustering
+}
+
+// properties gives the text of the copy's hoodie.properties: the source's, without the metadata table that is not copied.
+func properties(cfg *config.Table, now time.Time) ([]byte, error) {
+	changed := false
+	props := cfg.Props.Clone()
+	for _, key := range []string{"hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight"} {
+		if _, ok := props.Get(key); ok {
+			props.Delete(key)
+			changed = true
+		}
+	}
+	if !changed {
+		return nil, nil // copied byte for byte
+	}
+	return props.Encode(now), nil
+}
+
+// copyObject copies one object from store to store, whole or not at all, and checks its length.
+func copyObject(ctx context.Context, from storage.Store, name string, to storage.Store, target string) (int64, error) {
+	obj, err := from.Open(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = obj.Close() }() // read only: nothing to lose
+	body := io.NewSectionReader(storage.ReaderAt(ctx, obj), 0, obj.Size())
+	info, err := to.Put(ctx, target, body, storage.PutOptions{Size: obj.Size()})
+	if err != nil {
+		return 0, err
+	}
+	if info.Size != obj.Size() {
+		return 0, fmt.Errorf("copy of %s: %d of %d bytes arrived in %s", storage.Join(from.URL(), name), info.Size, obj.Size(), storage.Join(to.URL(), target))
+	}
+	return info.Size, nil
+}
+
+func putBytes(ctx context.Context, to storage.Store, name string, body []byte) error {
+	_, err := to.Put(ctx, name, bytes.NewReader(body), storage.PutOptions{Size: int64(len(body))})
+	return err
+}
+
+// logCounts counts the file groups whose logs a read-optimized export leaves out.
+func logCounts(slices []filegroup.Slice) (withLogs, logOnly int) {
+	for _, s := range slices {
+		switch {
+		case len(s.Logs) == 0:
+		case s.Base == nil:
+			logOnly++
+		default:
+			withLogs++
+		}
+	}
+	return withLogs, logOnly
+}
