@@ -29,8 +29,9 @@ type Options struct {
 	PartialUpdateMode string // hoodie.table.partial.update.mode
 	// OrderingFields, first field first. A dotted name is a field of a struct column.
 	OrderingFields []string
-	// Props are the table's further properties: hoodie.payload.delete.field and .marker, plain or below
-	// hoodie.record.merge.property.
+	// Props are hoodie.payload.delete.field, hoodie.payload.delete.marker and
+	// hoodie.write.partial.update.unavailable.value, with or without the prefix hoodie.record.merge.property. under which
+	// version 9 stores them.
 	Props map[string]string
 
 	// ForceCommitTime merges by COMMIT_TIME_ORDERING in place of a payload class or merger that has no rule here. The
@@ -210,7 +211,7 @@ func (b *binder) modes(mode string) (engine, string, error) {
 		case IgnoreDefaults:
 			b.fill, e.fill = fillIdentical, true
 		case FillUnavailable, IgnoreMarkers:
-			b.fill, e.fill, b.marker = fillMarker, true, o.Props[propPrefix+propUnavailable]
+			b.fill, e.fill, b.marker = fillMarker, true, b.prop(propUnavailable)
 		default:
 			return nil, "", b.unsupported("partial update mode "+o.PartialUpdateMode, "hoodie.table.partial.update.mode")
 		}
