@@ -264,8 +264,8 @@ func scanEntry(t *schema.Type, record []byte, offset int64) (v1Entry, error) {
 	for i := range t.Fields {
 		f := &t.Fields[i]
 		ft := f.Type
-		if target := fieldByTag(v, f.Name); target.IsValid() {
-			if err := r.into(ft, target); err != nil {
+		if at := fieldByTag(v.Type(), f.Name); at >= 0 {
+			if err := r.into(ft, v.Field(at)); err != nil {
 				return e, err
 			}
 			continue

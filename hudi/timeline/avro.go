@@ -37,6 +37,13 @@ type avroReader struct {
 	base   int64
 	depth  int
 	budget int
+	fields map[recordKey][]int
+}
+
+// recordKey is a pair of a writer's record and a struct of ours.
+type recordKey struct {
+	record *schema.Type
+	target reflect.Type
 }
 
 func newAvroReader(buf []byte, base int64) *avroReader {
@@ -160,10 +167,14 @@ func (r *avroReader) record(t *schema.Type, v reflect.Value) error {
 	if v.IsValid() && v.Kind() != reflect.Struct {
 		return r.fail("a record %s where %s is expected", t.Name, v.Kind())
 	}
+	var index []int
+	if v.IsValid() {
+		index = r.fieldsOf(t, v.Type())
+	}
 	for i := range t.Fields {
 		var field reflect.Value
-		if v.IsValid() {
-			field = fieldByTag(v, t.Fields[i].Name)
+		if index != nil && index[i] >= 0 {
+			field = v.Field(index[i])
 		}
 		if err := r.into(t.Fields[i].Type, field); err != nil {
 			return err
@@ -172,16 +183,31 @@ func (r *avroReader) record(t *schema.Type, v reflect.Value) error {
 	return nil
 }
 
-// fieldByTag finds a struct's field by the name in its json tag.
-func fieldByTag(v reflect.Value, name string) reflect.Value {
-	vt := v.Type()
-	for i := range vt.NumField() {
-		tag := vt.Field(i).Tag.Get("json")
-		if len(tag) >= len(name) && tag[:len(name)] == name && (len(tag) == len(name) || tag[len(name)] == ',') {
-			return v.Field(i)
+// fieldsOf finds, for each field of the writer's record, ours of that name; -1 is none.
+func (r *avroReader) fieldsOf(t *schema.Type, target reflect.Type) []int {
+	key := recordKey{t, target}
+	if index, ok := r.fields[key]; ok {
+		return index
+	}
+	index := make([]int, len(t.Fields))
+	for i := range t.Fields {
+		index[i] = fieldByTag(target, t.Fields[i].Name)
+	}
+	if r.fields == nil {
+		r.fields = map[recordKey][]int{}
+	}
+	r.fields[key] = index
+	return index
+}
+
+// fieldByTag finds a struct's field by the name in its json tag, or -1.
+func fieldByTag(t reflect.Type, name string) int {
+	for i := range t.NumField() {
+		if tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); tag == name {
+			return i
 		}
 	}
-	return reflect.Value{}
+	return -1
 }
 
 func (r *avroReader) array(t *schema.Type, v reflect.Value) error {

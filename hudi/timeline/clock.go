@@ -77,10 +77,15 @@ func inZone(wall time.Time, zone *time.Location) time.Time {
 	return first.In(zone)
 }
 
-// FormatTime is the instant time of a moment: 17 digits in the zone.
+// FormatTime is the instant time of a moment: 17 digits in the zone. From the year 10000 on it is no instant time any more: a
+// "+" stands in front, as in Java.
 func FormatTime(at time.Time, zone *time.Location) string {
 	at = at.In(zone)
-	return at.Format("20060102150405") + fmt.Sprintf("%03d", at.Nanosecond()/int(time.Millisecond))
+	sign := ""
+	if at.Year() > 9999 {
+		sign = "+"
+	}
+	return sign + at.Format("20060102150405") + fmt.Sprintf("%03d", at.Nanosecond()/int(time.Millisecond))
 }
 
 // Clock makes instant times that grow: none is given twice, and none lies at or below a time that it has seen, even when the
@@ -174,4 +179,20 @@ func AsOf(text string, zone *time.Location) (string, error) {
 		return "", bad
 	}
 	return FormatTime(seconds(at, strings.Contains(text, ".")), zone), nil
+}
+
+// MetadataTime is the time of an action that the metadata table of 0.x takes on its own, after the data table's instant that
+// caused it: three digits more (table format 9.3). Actions without such a time give false.
+func MetadataTime(of string, action Action) (string, bool) {
+	suffix, ok := map[Action]string{Compaction: "001", Clean: "002", Restore: "003", Indexing: "004", LogCompaction: "005", Rollback: "006"}[action]
+	return of + suffix, ok
+}
+
+// MetadataInit is the time of the n-th commit that initialises a metadata table, n from 0: "00000000000000010" in layout 1,
+// "00000000000000000" in layout 2.
+func MetadataInit(layout, n int) string {
+	if layout == 1 {
+		n += 10
+	}
+	return fmt.Sprintf("%s%03d", BeforeEverything, n)
 }

@@ -37,6 +37,8 @@ type WriteStat struct {
 	TotalLogBlocks               int64 `json:"totalLogBlocks"`
 	TotalCorruptLogBlock         int64 `json:"totalCorruptLogBlock"`
 	TotalRollbackBlocks          int64 `json:"totalRollbackBlocks"`
+	TotalLogReadTimeMs           int64 `json:"totalLogReadTimeMs,omitempty"` // 1.x
+	NumUpdates                   int64 `json:"numUpdates,omitempty"`         // 1.x
 
 	FileSizeInBytes int64         `json:"fileSizeInBytes"`
 	MinEventTime    *int64        `json:"minEventTime"`
