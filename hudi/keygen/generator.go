@@ -173,7 +173,6 @@ func (k *Keygen) readKeys(c *setup, t Type, auto bool) *Error {
 	k.keys = SplitFields(text)
 	switch t {
 	case Simple, Timestamp:
-		k.form = formSingle
 		return k.readOneKey(c, text, given)
 	case GlobalDelete:
 		k.form = formNamed
@@ -200,6 +199,9 @@ func (k *Keygen) readKeys(c *setup, t Type, auto bool) *Error {
 			return err
 		}
 	case Custom, NonPartition:
+		if t == Custom && len(k.keys) == 1 {
+			return k.readOneKey(c, text, given) // it has a Simple generator do it
+		}
 		k.form = formNamed
 		if len(k.keys) == 1 {
 			k.form = formSingle
@@ -212,12 +214,13 @@ func (k *Keygen) readKeys(c *setup, t Type, auto bool) *Error {
 	return nil
 }
 
-// readOneKey: Simple and Timestamp take the option as one name, untrimmed.
+// readOneKey: Simple and Timestamp, and Custom with one field, take the option as one name. The reference doesn't trim it,
+// so that a blank or a comma around it makes it the name of no field; the guards take that for what is meant.
 func (k *Keygen) readOneKey(c *setup, text string, given bool) *Error {
-	if len(k.keys) > 1 && (c.guard || c.path != PathAvro && c.release.lenientLookup()) {
+	k.form = formSingle
+	if len(k.keys) > 1 && c.guard || !c.guard && c.sparkClass(k.class) && strings.Contains(text, ",") {
 		return &Error{Class: classArgument, Stage: StageConstruct, Row: -1, Field: KeyRecordFields, Source: c.source(KeyRecordFields),
-			Message: "Single record-key field is expected; provided (" + strings.Join(k.keys, ", ") + ")",
-			Hint:    "use the COMPLEX generator for several key fields"}
+			Message: "Single record-key field is expected; provided (" + text + ")", Hint: "use the COMPLEX generator for several key fields"}
 	}
 	if !given || text == "" {
 		k.form = formBroken
@@ -228,8 +231,16 @@ func (k *Keygen) readOneKey(c *setup, text string, given bool) *Error {
 		k.keyFail = &Error{Class: class, Stage: StageKey, Message: message, Field: KeyRecordFields, Hint: "set " + KeyRecordFields}
 		return nil
 	}
-	k.keys = []string{text}
+	if !c.guard || len(k.keys) == 0 {
+		k.keys = []string{text}
+	}
 	return nil
+}
+
+// sparkClass reports whether it is the Spark twin of a generator that is imitated; it checks lists of fields, the
+// engine-neutral one doesn't.
+func (c *setup) sparkClass(class string) bool {
+	return c.release.lenientLookup() && (c.path != PathAvro || class != "" && !strings.HasSuffix(classes[class], "_AVRO"))
 }
 
 // noKeys: what the generators do with an empty list of key fields, each in its own way.
@@ -293,15 +304,20 @@ func (k *Keygen) readTargets(c *setup, t Type) *Error {
 	switch t {
 	case Simple:
 		if c.guard {
-			if list := SplitFields(text); len(list) != 1 {
+			list := SplitFields(text)
+			if len(list) != 1 {
 				return c.oneTarget(list)
 			}
-			text = javaTrim(text)
+			text = list[0]
 		}
 		k.targets = []target{{field: text, name: text, slash: c.slash}}
 	case Timestamp:
-		if list := SplitFields(text); len(list) > 1 && (c.guard || c.path != PathAvro) {
+		list := SplitFields(text)
+		if c.guard && len(list) != 1 || len(list) > 1 && c.sparkClass(k.class) {
 			return c.oneTarget(list)
+		}
+		if c.guard {
+			text = list[0]
 		}
 		k.targets = []target{{field: text, name: text, time: true}}
 		var err *Error
