@@ -19,6 +19,8 @@
 //
 //	boolean                         bool
 //	tinyint smallint int bigint     int8 int16 int32 int64
+//	bigint that Spark marks as a    timestamp[us]
+//	timestamp_ntz
 //	float double                    float32 float64
 //	string varchar(n) char(n)       utf8 (the stored bytes: writers pad char(n) with spaces to n characters)
 //	binary                          binary

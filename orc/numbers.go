@@ -155,9 +155,9 @@ func (c *timestampColumn) decode(out []int64) error {
 		}
 		k := min(len(out), d.n-d.pos)
 		for i, packed := range d.run[d.pos : d.pos+k] {
-			ns, ok := unpackNanos(uint64(packed))
+			ns, ok := unpackNanos(packed)
 			if !ok {
-				return d.in.damaged("%d nanoseconds", uint64(packed)>>3)
+				return d.in.damaged("%d nanoseconds", packed>>3)
 			}
 			v, ok := c.rule.value(out[i], ns)
 			if !ok {
@@ -173,16 +173,17 @@ func (c *timestampColumn) decode(out []int64) error {
 
 var pow10 = [...]int64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9}
 
-// unpackNanos undoes the packing of nanoseconds: the three low bits say how many zeros, less one, were cut off the end.
-func unpackNanos(packed uint64) (int64, bool) {
+// unpackNanos undoes the packing of nanoseconds: the three low bits say how many zeros, less one, were cut off the end. They
+// are negative in what Arrow's C++ writes for moments before 1970.
+func unpackNanos(packed int64) (int64, bool) {
 	zeros, ns := packed&7, packed>>3
-	if ns >= 1e9 {
+	if ns >= 1e9 || ns <= -1e9 {
 		return 0, false
 	}
 	if zeros != 0 {
-		ns *= uint64(pow10[zeros+1])
+		ns *= pow10[zeros+1]
 	}
-	return int64(ns), ns < 1e9
+	return ns, ns < 1e9 && ns > -1e9
 }
 
 // value turns stored seconds and nanoseconds into a count of the unit since 1970; false where 64 bits cannot hold it.
@@ -193,8 +194,12 @@ func (r *timestampRule) value(s, ns int64) (int64, bool) {
 	s += r.base
 	// Java's writers divide negative milliseconds towards zero, so a moment before 1970 is stored one second late where its
 	// fraction is a millisecond or more. Readers undo that, on the moment in UTC.
-	if s < 0 && ns > 999_999 {
+	switch {
+	case s < 0 && ns > 999_999:
 		s--
+	case ns < 0:
+		s--
+		ns += 1e9
 	}
 	s += r.writer.at(s)
 	if r.hybrid {

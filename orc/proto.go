@@ -139,7 +139,14 @@ type typeMessage struct {
 	subtypes                    []uint64
 	names                       []string
 	maxLength, precision, scale uint32
+	wallClock                   bool // a bigint that Spark's attribute declares a timestamp without zone, in microseconds
 }
+
+// Spark has no ORC type for a timestamp without zone: it writes a bigint, and says so in an attribute of the type.
+const (
+	sparkAttribute = "spark.sql.catalyst.type"
+	sparkWallClock = "timestamp_ntz"
+)
 
 type footer struct {
 	contentLength  int64
@@ -295,6 +302,18 @@ func parseType(b []byte, m *budget) (t typeMessage, err error) {
 			t.precision = f.uint32()
 		case 6:
 			t.scale = f.uint32()
+		case 7:
+			var key, value string
+			err = each(f.v, func(f *fields) error {
+				switch f.num {
+				case 1:
+					key = f.text()
+				case 2:
+					value = f.text()
+				}
+				return nil
+			})
+			t.wallClock = t.wallClock || key == sparkAttribute && value == sparkWallClock
 		}
 		return err
 	})

@@ -285,7 +285,7 @@ func (s *scan) openStripe(i int, firstRow int64) (*stripeScan, error) {
 			return nil, err
 		}
 	}
-	st.writer = newZone(loc, s.r.footer.writer == writerJava)
+	st.writer = newZone(loc, s.r.footer.writer == writerJava || s.r.footer.writer == writerOurs)
 	st.wanted = make([]bool, len(s.r.footer.types))
 	st.wanted[0] = true
 	for _, c := range s.columns {
@@ -530,9 +530,10 @@ func (st *stripeScan) timestampDecoder(n *node, b base) column {
 	case n.kind == KindTimestampInstant:
 		rule.writer = newZone(time.UTC, false)
 	case st.r.opts.Timestamps == Instants:
-		rule.instant = st.writer
+		// The reading of the clock is what Java's old calendar made of the moment; the moment is what its new one makes of that.
+		rule.instant = newZone(st.writer.loc, false)
 		if z := st.r.opts.SessionZone; z != nil {
-			rule.instant = newZone(z, st.writer.java)
+			rule.instant = newZone(z, false)
 		}
 	}
 	rule.base = rule.writer.base2015()

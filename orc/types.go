@@ -56,6 +56,7 @@ type node struct {
 	maxLength uint32   // of varchar and char, in characters
 	precision int32    // of decimal
 	scale     int32
+	wallClock bool   // of a bigint: see typeMessage
 	path      string // for messages: "a.b.element"
 }
 
@@ -85,7 +86,7 @@ func buildNode(types []typeMessage, id int, path string, depth int, seen *int) (
 		return nil, fmt.Errorf("%w: type %d of column %q is not where a walk of the tree expects it (%d)", ErrFormat, id, path, *seen)
 	}
 	*seen++
-	n := &node{id: id, kind: t.kind, names: t.names, maxLength: t.maxLength, path: path}
+	n := &node{id: id, kind: t.kind, names: t.names, maxLength: t.maxLength, path: path, wallClock: t.wallClock}
 	want := 0
 	switch t.kind {
 	case KindList:
@@ -227,6 +228,9 @@ func (n *node) arrowType(o *ReaderOptions) arrow.DataType {
 	case KindInt:
 		return arrow.PrimitiveTypes.Int32
 	case KindLong:
+		if n.wallClock {
+			return &arrow.TimestampType{Unit: arrow.Microsecond}
+		}
 		return arrow.PrimitiveTypes.Int64
 	case KindFloat:
 		return arrow.PrimitiveTypes.Float32
