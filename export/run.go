@@ -45,11 +45,7 @@ func Run(ctx context.Context, c Config, opts local.Options) (sum Summary, err er
 	if c.Parallelism > 0 {
 		opts.Workers = c.Parallelism
 	}
-	target, err := open.Store(ctx, c.Target, open.Options{})
-	if err != nil {
-		return sum, err
-	}
-	j := &job{cfg: c, target: target, observe: opts.Observe}
+	j := &job{cfg: c, observe: opts.Observe}
 	if err := j.checkTarget(ctx); err != nil {
 		return sum, err
 	}
@@ -100,22 +96,27 @@ func (j *job) checkTarget(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	holds, success, ours, err := j.look(ctx)
+	up, err := open.Store(ctx, parent, open.Options{})
 	if err != nil {
 		return err
 	}
-	if !holds { // a file, or an empty folder, of that name?
-		up, err := open.Store(ctx, parent, open.Options{})
-		if err != nil {
-			return err
-		}
-		switch _, err := up.Stat(ctx, base); {
-		case err == nil:
-			holds = true
-		case !errors.Is(err, storage.ErrNotExist):
-			return err
-		}
+	holds := false
+	switch info, err := up.Stat(ctx, base); {
+	case err == nil && !info.Dir:
+		return &targetError{j.cfg.Target, "it is a file; choose a folder that does not exist"}
+	case err == nil:
+		holds = true // be it empty
+	case !errors.Is(err, storage.ErrNotExist):
+		return err
 	}
+	if j.target, err = open.Store(ctx, j.cfg.Target, open.Options{}); err != nil {
+		return err
+	}
+	some, success, ours, err := j.look(ctx)
+	if err != nil {
+		return err
+	}
+	holds = holds || some
 	switch {
 	case !holds:
 		return nil

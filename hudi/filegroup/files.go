@@ -69,7 +69,7 @@ const listers = 16
 // List finds the partitions of a table and their files. A folder is a partition iff it holds a marker file; nothing below
 // a partition is looked at, and neither is .hoodie (table format 3). Every top folder is listed in one recursive sweep.
 func List(ctx context.Context, store storage.Store) (*Files, error) {
-	l := &lister{folders: map[string]*folder{}}
+	l := &lister{folders: map[string]*folder{}, tables: map[string]bool{}}
 	var tops []string
 	for info, err := range store.List(ctx, "", storage.ListOptions{}) {
 		if err != nil {
@@ -103,6 +103,7 @@ type folder struct {
 type lister struct {
 	mu      sync.Mutex
 	folders map[string]*folder
+	tables  map[string]bool // folders that are tables of their own, such as a copy that was made into this one
 }
 
 func (l *lister) sweep(ctx context.Context, store storage.Store, top string) error {
@@ -118,6 +119,10 @@ func (l *lister) sweep(ctx context.Context, store storage.Store, top string) err
 }
 
 func (l *lister) add(info storage.Info) {
+	if table, _, nested := strings.Cut(info.Name, "/"+metaFolder+"/"); nested {
+		l.tables[table] = true
+		return
+	}
 	dir, name := path.Split(info.Name)
 	dir = strings.TrimSuffix(dir, "/")
 	f := l.folders[dir]
@@ -142,7 +147,7 @@ func isMarker(name string) bool {
 func (l *lister) result() *Files {
 	out := &Files{byPath: map[string][]storage.Info{}, markers: map[string]string{}, unmarked: map[string][]storage.Info{}}
 	for dir, f := range l.folders {
-		if l.belowPartition(dir) || f.marker == "" && !slices.ContainsFunc(f.files, isData) {
+		if l.below(dir) || f.marker == "" && !slices.ContainsFunc(f.files, isData) {
 			continue
 		}
 		if f.marker == "" {
@@ -167,18 +172,18 @@ func isData(f storage.Info) bool {
 	return ok
 }
 
-// belowPartition reports whether a folder above dir is a partition itself.
-func (l *lister) belowPartition(dir string) bool {
-	for dir != "" {
-		i := strings.LastIndexByte(dir, '/')
-		if i < 0 {
-			dir = ""
-		} else {
-			dir = dir[:i]
-		}
-		if f := l.folders[dir]; f != nil && f.marker != "" {
+// below reports whether a folder lies in another table, or whether a folder above it is a partition itself.
+func (l *lister) below(dir string) bool {
+	for at := dir; ; {
+		if l.tables[at] {
 			return true
 		}
+		if f := l.folders[at]; at != dir && f != nil && f.marker != "" {
+			return true
+		}
+		if at == "" {
+			return false
+		}
+		at = strings.TrimSuffix(at[:strings.LastIndexByte(at, '/')+1], "/")
 	}
-	return false
 }

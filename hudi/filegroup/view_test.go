@@ -255,6 +255,17 @@ func TestVisibleSlices(t *testing.T) {
 			p/F-0_1-2-3_t1.parquet.tmp
 			p/notes.txt
 			q/F@t1`, want: "p/F base t1"},
+		{name: "a table that was copied into this one is not part of it", version: 6, files: `
+			.hoodie/t1.commit
+			p/F@t1
+			copy/.hoodie/hoodie.properties
+			copy/q/.hoodie_partition_metadata
+			copy/q/F@t1`, want: "p/F base t1"},
+		{name: "a folder below a partition is none", version: 6, files: `
+			.hoodie/t1.commit
+			p/F@t1
+			p/sub/.hoodie_partition_metadata
+			p/sub/G@t1`, want: "p/F base t1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			store := table(t, c.version, marker+c.files)
