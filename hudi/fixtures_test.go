@@ -2,6 +2,7 @@ package hudi_test
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -69,7 +70,7 @@ func exception(name, label string) (better, bool) {
 		}
 	}
 	b, ok := betters[name+" "+strings.Join(words[:len(words)-1], " ")+" *"]
-	if !ok && words[0] == "from" {
+	if !ok && words[0] == "from" && words[1] != "000" {
 		b, ok = betters[name+" from *"]
 	}
 	return b, ok
@@ -127,15 +128,15 @@ func TestTablesOfApacheHudi(t *testing.T) {
 			dir, expect := fixture.Spark(t, name)
 			table, err := hudi.Open(t.Context(), dir, hudi.Options{})
 			if err != nil {
-				if strings.HasPrefix(name, "bootstrap_metadata_only") {
-					return // refused: its rows lie outside of the table
-				}
 				t.Fatal(err)
 			}
 			ask := func(label string, want fixture.Answer, open func() (*hudi.Snapshot, error)) {
 				t.Run(label, func(t *testing.T) {
 					s, err := open()
 					got, err := query(t, s, err)
+					if strings.HasPrefix(name, "bootstrap_metadata_only") && errors.Is(err, hudi.ErrUnsupported) {
+						return // rows lie outside of the table; those of rewritten file groups are read
+					}
 					check(t, name, label, want, got, err)
 				})
 			}

@@ -135,7 +135,6 @@ func TestUnsupportedIsRefused(t *testing.T) {
 		{"mor_basic_1.2.0", "hoodie.table.format", "iceberg"},
 		{"mor_basic_1.2.0", "hoodie.table.base.file.format", "LANCE"},
 		{"mor_basic_1.2.0", "hoodie.table.type", "merge"},
-		{"bootstrap_metadata_only_1.2.0", "hoodie.table.name", "b"},
 	} {
 		err := change(c.name, c.key, c.value)
 		var u *config.UnsupportedError
@@ -143,7 +142,7 @@ func TestUnsupportedIsRefused(t *testing.T) {
 			t.Errorf("%s with %s=%q: %v", c.name, c.key, c.value, err)
 			continue
 		}
-		if u.Table != "/data/orders" || u.Hint == "" || c.name != "bootstrap_metadata_only_1.2.0" && u.Property != c.key {
+		if u.Table != "/data/orders" || u.Hint == "" || u.Property != c.key {
 			t.Errorf("%s: %+v", c.key, u)
 		}
 	}

@@ -68,7 +68,7 @@ func tableKeys() []Key {
 		{"archivelog.folder", nil, KindString, "archived", "", Honoured, "Archive of layout 1 below .hoodie."},
 		{"timeline.path", nil, KindString, "timeline", "1.0.0", Honoured, "Active timeline of layout 2 below .hoodie."},
 		{"timeline.history.path", nil, KindString, "history", "1.0.0", Honoured, "Archive of layout 2 below the timeline."},
-		{"bootstrap.base.path", nil, KindString, "", "", Refused, "A bootstrapped table keeps rows outside its folder."},
+		{"bootstrap.base.path", nil, KindString, "", "", Honoured, "Where the rows of metadata-only bootstrapped file groups lie. Such groups are refused, all others are read."},
 		{"bootstrap.index.enable", nil, KindBool, "true", "", Kept, "Index of bootstrapped files."},
 		{"bootstrap.index.class", nil, KindClass, "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex", "", Kept, "Index of bootstrapped files."},
 		{"bootstrap.index.type", nil, KindEnum, "HFILE", "1.0.0", Kept, "Index of bootstrapped files."},

@@ -120,7 +120,9 @@ type Table struct {
 	// ArchiveFolder is that of layout 1, which an upgraded table may still have.
 	TimelinePath, HistoryPath, ArchiveFolder string
 
-	BootstrapBasePath string // always empty in a loaded table: others are refused
+	// BootstrapBasePath names a folder outside of the table where the rows of metadata-only bootstrapped file groups still
+	// lie. Package filegroup refuses such groups; those that were bootstrapped whole, or rewritten since, are like any other.
+	BootstrapBasePath string
 }
 
 // IsPartitioned reports whether rows lie in partition folders.
@@ -179,9 +181,7 @@ func (r *reader) identity(t *Table) {
 	if f := r.text(tableFormat); f != "" && !strings.EqualFold(f, "native") {
 		r.unsupported(tableFormat, f, "only native Hudi tables can be read; use the other format's own tools")
 	}
-	if t.BootstrapBasePath = r.text(bootstrapBasePath); t.BootstrapBasePath != "" {
-		r.unsupported(bootstrapBasePath, t.BootstrapBasePath, "rows of a bootstrapped table lie partly outside it; rewrite the table with Apache Hudi (clustering, or a full-record bootstrap)")
-	}
+	t.BootstrapBasePath = r.text(bootstrapBasePath)
 }
 
 // version refuses everything but 1 to 6, 8 and 9. Version 7 was a stepping stone of an unreleased 0.16, no table of it was

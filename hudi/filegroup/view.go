@@ -195,6 +195,9 @@ func (v *View) Slices(ctx context.Context, partition string, files []storage.Inf
 	out := make([]Slice, 0, len(ids))
 	for _, id := range ids {
 		s, ok, err := v.slice(ctx, groups[id], at, mode)
+		if err == nil && s.Base != nil && s.Base.Instant == metadataBootstrap {
+			err = v.skeleton()
+		}
 		if err != nil {
 			return nil, fmt.Errorf("partition %q, file group %s: %w", partition, id, err)
 		}
@@ -204,6 +207,17 @@ func (v *View) Slices(ctx context.Context, partition string, files []storage.Inf
 		}
 	}
 	return out, nil
+}
+
+// metadataBootstrap is the instant of base files that hold nothing but the meta columns of rows that lie in the folder
+// where the table was bootstrapped from.
+const metadataBootstrap = "00000000000001"
+
+func (v *View) skeleton() error {
+	return &config.UnsupportedError{
+		Table: v.store.URL(), Property: "hoodie.bootstrap.base.path", Value: v.cfg.BootstrapBasePath,
+		Hint: "this file group was bootstrapped by metadata only, its rows lie outside of the table; rewrite the table with Apache Hudi (clustering, or a full-record bootstrap)",
+	}
 }
 
 // members are all files of one group, visible or not.
