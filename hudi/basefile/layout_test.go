@@ -421,3 +421,7 @@ func TestMislabelledMillis(t *testing.T) {
 		}
 	}
 }
+
+func newWriter(out *bytes.Buffer, root *pq.GroupNode) *file.Writer {
+	return file.NewParquetWriter(out, root)
+}

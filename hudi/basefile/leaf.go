@@ -508,14 +508,29 @@ func appendUUID(dst, v []byte) []byte {
 	return dst
 }
 
-// seek brings the reader to a row of the open row group.
-func (l *leafReader) seek(row int64) (err error) {
-	defer recovered(&err)
+// seek brings the reader to a row of the open row group, by way of the page that begins with the row first.
+func (l *leafReader) seek(first, row int64) error {
 	l.defs, l.reps, l.entries, l.taken = l.defs[:0], l.reps[:0], 0, 0
 	if l.slots > 0 { // read ahead and not handed out
-		data := l.take(l.slots)
-		data.Release()
+		l.take(l.slots).Release()
 	}
+	if err := l.seekPage(first); err != nil {
+		return err
+	}
+	for at := first; at < row; {
+		n := min(row-at, DefaultBatchRows)
+		data, _, _, err := l.readRows(int(n))
+		if err != nil {
+			return err
+		}
+		data.Release()
+		at += n
+	}
+	return nil
+}
+
+func (l *leafReader) seekPage(row int64) (err error) {
+	defer recovered(&err)
 	if err := l.chunk.SeekToRow(row); err != nil {
 		return fmt.Errorf("%w: row %d: %w", ErrDamaged, row, err)
 	}

@@ -2,6 +2,7 @@ package basefile
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"sort"
@@ -389,6 +390,20 @@ func (p *pruner) seekable(g int) bool {
 		}
 	}
 	return len(p.s.order) > 0
+}
+
+// pageBefore gives the first row of the page of a column that holds the row.
+func (p *pruner) pageBefore(g, column int, row int64) (first int64, err error) {
+	defer recovered(&err)
+	rg, err := p.s.reader.GetPageIndexReader().RowGroup(g)
+	if err != nil {
+		return 0, err
+	}
+	rows := firstRows(rg, column, p.s.f.groups[g].Rows)
+	if len(rows) == 0 { // seekable saw one
+		return 0, fmt.Errorf("%w: no offset index", ErrDamaged)
+	}
+	return rows[sort.Search(len(rows), func(i int) bool { return rows[i] > row })-1], nil
 }
 
 // sane checks the place and the lengths inside a column's two indexes before the library decodes them.

@@ -298,14 +298,20 @@ func (s *scan) inColumn(g, column int, err error) error {
 	return &Error{File: s.f.name, Offset: start, Where: fmt.Sprintf("row group %d, column %s", g, s.f.md.Schema.Column(column).Path()), Err: err}
 }
 
-// seek brings every leaf to the first row of a range.
-func (s *scan) seek(g, index int, r rowRange) (err error) {
+// seek brings every leaf to the first row of a range: to the page that holds it by the offset index, and then on by reading.
+// (The library's own seeking inside a page loses track of repetition levels.)
+func (s *scan) seek(g, index int, r rowRange) error {
 	if r.from == 0 && index == 0 {
 		return nil
 	}
 	for i, l := range s.leaves {
-		if err := l.seek(r.from); err != nil {
-			return s.inColumn(g, s.order[i].column, err)
+		column := s.order[i].column
+		first, err := s.skip.pageBefore(g, column, r.from)
+		if err == nil {
+			err = l.seek(first, r.from)
+		}
+		if err != nil {
+			return s.inColumn(g, column, err)
 		}
 	}
 	return nil
