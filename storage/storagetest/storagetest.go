@@ -423,11 +423,13 @@ func readersDuringPut(t *testing.T, s *suite) {
 			}
 		})
 	}
-	for i := range 24 {
-		s.put("hot", versions[i%len(versions)])
-	}
-	close(stop)
-	wg.Wait()
+	func() {
+		defer wg.Wait()
+		defer close(stop)
+		for i := range 24 {
+			s.put("hot", versions[i%len(versions)])
+		}
+	}()
 	s.wantList("", true, "hot")
 }
 
