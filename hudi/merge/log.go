@@ -10,7 +10,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/sluicelake/sluice/hudi/schema"
 )
@@ -282,17 +281,7 @@ func (k Keyed) release() {
 
 // overChunk merges the current base chunk and yields the result; whole is the batch to pass on when nothing changed.
 func (st *state) overChunk(c *chunk, f *filter, a *assembly, yield sink, whole arrow.RecordBatch) error {
-	changed := st.mergeBase(c, func(row int) int32 {
-		key, ok := c.keys.at(row)
-		if !ok {
-			return -1
-		}
-		hash := xxhash.Sum64(key)
-		if !f.may(hash) {
-			return -1
-		}
-		return st.find(hash, key)
-	}, a)
+	changed := st.mergeBase(c, st.meetings(c, f), a)
 	if !changed {
 		whole.Retain()
 		return pass(yield, whole)

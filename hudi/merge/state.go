@@ -44,6 +44,8 @@ type state struct {
 	rows    int             // rows in chunks
 	held    int64           // bytes of chunks
 	scratch []source
+	hashes  []uint64
+	met     []meeting
 }
 
 func newState(r *Rule, mem memory.Allocator, phase Phase) *state {
@@ -464,28 +466,60 @@ func (st *state) setBase(c *chunk) {
 	}
 }
 
-// mergeBase merges one base batch with the entries of its keys. hashes may be nil. It reports false when nothing changed.
-func (st *state) mergeBase(base *chunk, hit func(row int) int32, a *assembly) bool {
+// meeting is a base row and the entry of its key.
+type meeting struct{ row, entry int32 }
+
+// meetings finds the base rows that have an entry. Keys are hashed in bulk first: most rows end at the filter.
+func (st *state) meetings(base *chunk, f *filter) []meeting {
+	st.hashes = base.keys.hash(st.hashes[:0], base.n)
+	st.met = st.met[:0]
+	for row, hash := range st.hashes {
+		if !f.may(hash) {
+			continue
+		}
+		key, ok := base.keys.at(row)
+		if !ok {
+			continue
+		}
+		if e := st.find(hash, key); e >= 0 {
+			st.met = append(st.met, meeting{int32(row), e})
+		}
+	}
+	return st.met
+}
+
+// hash appends the hash of every key; that of a null means nothing.
+func (t *text) hash(out []uint64, n int) []uint64 {
+	if t.off32 == nil {
+		for row := range n {
+			key, _ := t.at(row)
+			out = append(out, xxhash.Sum64(key))
+		}
+		return out
+	}
+	offs := t.off32[:n+1]
+	from := offs[0]
+	for _, to := range offs[1:] {
+		out = append(out, xxhash.Sum64(t.data[from:to]))
+		from = to
+	}
+	return out
+}
+
+// mergeBase merges one base batch with the entries of its keys. It reports false when nothing changed.
+func (st *state) mergeBase(base *chunk, met []meeting, a *assembly) bool {
 	a.reset()
 	changed := false
 	from := int32(0)
-	flush := func(to int32) {
-		a.stretch(0, from, to-from)
-		from = to + 1
-	}
-	for row := range base.n {
-		i := hit(row)
-		if i < 0 {
-			continue
-		}
-		e := &st.entries[i]
+	for _, m := range met {
+		e := &st.entries[m.entry]
 		if e.matched && !st.r.everyTwin {
 			continue
 		}
 		e.matched = true
-		old := base.side(row)
+		old := base.side(int(m.row))
 		old.base, old.dead = true, false // a stored record is a record, whatever its flag column says (trap 23)
-		fresh := st.entrySide(i)
+		fresh := st.entrySide(m.entry)
 		v := takeNew
 		if !e.alone {
 			v = st.r.engine.base(&st.merger, &old, &fresh)
@@ -494,11 +528,12 @@ func (st *state) mergeBase(base *chunk, hit func(row int) int32, a *assembly) bo
 			continue
 		}
 		changed = true
-		flush(int32(row))
+		a.stretch(0, from, m.row-from)
+		from = m.row + 1
 		st.emit(a, v, e, &old, &fresh)
 	}
 	if changed {
-		flush(int32(base.n))
+		a.stretch(0, from, int32(base.n)-from)
 	}
 	return changed
 }

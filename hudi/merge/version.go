@@ -116,7 +116,7 @@ func (st *state) overVersion(base *Version) (*Version, error) {
 	st.setBase(c)
 	defer st.setBase(nil)
 	a := &assembly{}
-	if !st.mergeBase(c, func(int) int32 { return 0 }, a) {
+	if !st.mergeBase(c, []meeting{{0, 0}}, a) {
 		base.Row.Retain()
 		return &Version{Row: base.Row}, nil
 	}
