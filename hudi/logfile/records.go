@@ -40,6 +40,8 @@ type RecordOptions struct {
 const (
 	defaultBatchRows  = 8192
 	defaultBatchBytes = 8 << 20
+	// rowsHint is what the first batch has room for: most blocks are small.
+	rowsHint = 256
 )
 
 // WriterSchema is the schema in the block's header, with meta columns.
@@ -274,8 +276,7 @@ type assembler struct {
 	decode  *avrocodec.Appender
 	resolve *schema.Resolution
 	yield   func(arrow.RecordBatch) bool
-	n       int // rows in the builder
-	bytes   int // that they were decoded from
+	bytes   int // that the rows in the builder were decoded from
 	total   int
 }
 
@@ -293,11 +294,11 @@ func newAssembler(r Ref, writer *schema.Type, o RecordOptions, yield func(arrow.
 		return nil, err
 	}
 	a.rows = d.NewBuilder(o.Alloc)
-	a.rows.Reserve(min(o.BatchRows, defaultBatchRows))
 	if a.decode, err = d.Bind(a.rows); err != nil {
 		a.rows.Release()
 		return nil, err
 	}
+	a.decode.Reserve(min(o.BatchRows, rowsHint))
 	return a, nil
 }
 
@@ -333,18 +334,20 @@ func (a *assembler) add(key, record []byte) (more bool, err error) {
 	if err := a.decode.AppendKeyed(key, record); err != nil {
 		return false, fmt.Errorf("record %d: %w", a.total, err)
 	}
-	a.n++
 	a.total++
 	a.bytes += len(record)
-	if a.n < a.opts.BatchRows && a.bytes < a.opts.BatchBytes {
+	if a.decode.Rows() < a.opts.BatchRows && a.bytes < a.opts.BatchBytes {
 		return true, nil
 	}
-	return a.emit()
+	if more, err = a.emit(); more {
+		a.decode.Reserve(min(a.opts.BatchRows, defaultBatchRows))
+	}
+	return more, err
 }
 
 // flush hands out what is left.
 func (a *assembler) flush() error {
-	if a.n == 0 {
+	if a.decode.Rows() == 0 {
 		return nil
 	}
 	_, err := a.emit()
@@ -352,13 +355,9 @@ func (a *assembler) flush() error {
 }
 
 func (a *assembler) emit() (more bool, err error) {
-	n := int64(a.n)
-	a.n, a.bytes = 0, 0
-	batch := a.rows.NewRecordBatch()
-	defer func() { batch.Release() }()
-	if len(batch.Columns()) == 0 { // only the number of rows is wanted, or nothing that the block has
-		batch = array.NewRecordBatch(a.rows.Schema(), nil, n)
-	}
+	a.bytes = 0
+	batch := a.decode.NewBatch()
+	defer batch.Release()
 	if a.resolve.Same() {
 		batch.Retain()
 		return a.yield(batch), nil

@@ -13,8 +13,12 @@ import (
 
 // Appender decodes records into the builder that it is bound to. Not safe for concurrent use.
 type Appender struct {
-	c    cursor
-	root []step
+	c       cursor
+	root    []step
+	builder *array.RecordBuilder
+	rows    int
+	texts   []*array.BinaryBuilder // of the top columns
+	sizes   []int                  // bytes of each in the last batch
 }
 
 // step reads one value and appends it to the builder it is bound to, or skips it.
@@ -31,7 +35,43 @@ func (d *Decoder) Bind(b *array.RecordBuilder) (*Appender, error) {
 	if bd.err != nil {
 		return nil, bd.err
 	}
-	return &Appender{root: root}, nil
+	a := &Appender{root: root, builder: b}
+	for _, f := range b.Fields() {
+		switch f := f.(type) {
+		case *array.StringBuilder:
+			a.texts = append(a.texts, f.BinaryBuilder)
+		case *array.BinaryBuilder:
+			a.texts = append(a.texts, f)
+		}
+	}
+	a.sizes = make([]int, len(a.texts))
+	return a, nil
+}
+
+// Reserve makes room for rows, and for as many bytes of text as the batch before had: growing step by step is what costs.
+func (a *Appender) Reserve(rows int) {
+	a.builder.Reserve(rows)
+	for i, t := range a.texts {
+		t.ReserveData(a.sizes[i])
+	}
+}
+
+// Rows is the number of rows since the last batch.
+func (a *Appender) Rows() int { return a.rows }
+
+// NewBatch gives the rows since the last batch. The caller releases it.
+func (a *Appender) NewBatch() arrow.RecordBatch {
+	rows := int64(a.rows)
+	a.rows = 0
+	for i, t := range a.texts {
+		a.sizes[i] = t.DataLen()
+	}
+	batch := a.builder.NewRecordBatch()
+	if batch.NumCols() == 0 { // only the number of rows is wanted
+		defer batch.Release()
+		return array.NewRecordBatch(batch.Schema(), nil, rows)
+	}
+	return batch
 }
 
 // Append decodes one record, which must fill the bytes exactly. After an error the builder holds a part of a row: release
@@ -50,6 +90,7 @@ func (a *Appender) AppendKeyed(key, record []byte) error {
 	case a.c.pos != len(record):
 		return fmt.Errorf("%w: record of %d bytes ends at byte %d", ErrData, len(record), a.c.pos)
 	}
+	a.rows++
 	return nil
 }
 
