@@ -54,6 +54,7 @@ type Log struct {
 	spill    *spill    // not nil once the budget was exceeded
 	registry *registry // of all states
 	done     bool
+	failed   error // the first failure: what the log holds is no longer whole
 }
 
 // NewLog starts an empty log.
@@ -87,23 +88,30 @@ var errDone = errors.New("merge: the log was already read or closed")
 // Add merges the records of one data block into the log. The batch has the rule's schema. Add keeps what it needs; the
 // caller still releases its batch.
 func (l *Log) Add(batch arrow.RecordBatch, o AddOptions) error {
-	if l.done {
-		return errDone
-	}
-	if batch.NumRows() == 0 {
-		return nil
-	}
-	c, err := l.r.layout.newChunk(batch, o.Keys)
-	if err != nil {
+	if err := l.usable(); err != nil || batch.NumRows() == 0 {
 		return err
 	}
-	if o.Columns != nil {
+	c, err := l.r.layout.newChunk(batch, o.Keys)
+	if err == nil && o.Columns != nil {
 		if c.set, err = l.presentSet(o.Columns); err != nil {
 			c.release()
-			return err
 		}
 	}
-	return l.addChunk(c)
+	if err == nil {
+		err = l.addChunk(c)
+	}
+	l.failed = err
+	return err
+}
+
+func (l *Log) usable() error {
+	switch {
+	case l.failed != nil:
+		return fmt.Errorf("merge: after an earlier failure: %w", l.failed)
+	case l.done:
+		return errDone
+	}
+	return nil
 }
 
 func (l *Log) presentSet(names []string) (int32, error) {
@@ -120,11 +128,8 @@ func (l *Log) presentSet(names []string) (int32, error) {
 // AddDeletes merges the entries of one DELETE block into the log. ordering has one value per key, or is nil when no entry
 // has one.
 func (l *Log) AddDeletes(keys arrow.Array, ordering []Value) error {
-	if l.done {
-		return errDone
-	}
-	if keys.Len() == 0 {
-		return nil
+	if err := l.usable(); err != nil || keys.Len() == 0 {
+		return err
 	}
 	if ordering != nil && len(ordering) != keys.Len() {
 		return fmt.Errorf("merge: %d ordering values for %d deleted keys", len(ordering), keys.Len())
@@ -132,6 +137,7 @@ func (l *Log) AddDeletes(keys arrow.Array, ordering []Value) error {
 	c := &chunk{l: l.r.layout, n: keys.Len(), own: keys, ords: make([]Value, keys.Len())}
 	var err error
 	if c.keys, err = textOf(keys); err != nil {
+		l.failed = err
 		return err
 	}
 	for i, v := range ordering {
@@ -140,7 +146,8 @@ func (l *Log) AddDeletes(keys arrow.Array, ordering []Value) error {
 	c.bytes = arraySize(keys) + int64(c.n)*valueSize
 	c.ord = make([]ordColumn, len(l.r.layout.ordering))
 	keys.Retain()
-	return l.addChunk(c)
+	l.failed = l.addChunk(c)
+	return l.failed
 }
 
 func (l *Log) addChunk(c *chunk) error {
@@ -216,8 +223,8 @@ type Keyed struct {
 // OverKeyed is Over for base batches that come with their keys. It releases batches and keys.
 func (l *Log) OverKeyed(ctx context.Context, base iter.Seq2[Keyed, error]) iter.Seq2[arrow.RecordBatch, error] {
 	return func(yield func(arrow.RecordBatch, error) bool) {
-		if l.done {
-			yield(nil, errDone)
+		if err := l.usable(); err != nil {
+			yield(nil, err)
 			return
 		}
 		defer l.Close()
