@@ -284,8 +284,8 @@ func (b *bench) measure(t task) error {
 }
 
 // once runs one contender in a process of its own.
-func (b *bench) once(c contender) result {
-	r := result{contender: c}
+func (b *bench) once(c contender) (r result) {
+	r.contender = c
 	if r.err = os.RemoveAll(filepath.Join(b.out, "target")); r.err != nil {
 		return r
 	}
@@ -296,10 +296,15 @@ func (b *bench) once(c contender) result {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	start := time.Now()
-	watch := watchMemory(cmd)
-	err := cmd.Run()
+	err := cmd.Start()
+	if err == nil && c.once {
+		stop := watchMemory(cmd.Process.Pid)
+		defer func() { r.peak = max(r.peak, stop()) }()
+	}
+	if err == nil {
+		err = cmd.Wait()
+	}
 	r.wall = time.Since(start)
-	r.peak = watch()
 	if err != nil {
 		r.err = fmt.Errorf("%w: %s", err, lastLines(errs.String()))
 		return r
@@ -315,12 +320,12 @@ func (b *bench) once(c contender) result {
 }
 
 // watchMemory samples the resident memory of a process and its children, for peers that work in a child: Spark's JVM is
-// one. The sum of the greatest samples is what the machine had to have.
-func watchMemory(cmd *exec.Cmd) func() int64 {
+// one, and the system counts it for nobody. What it returns stops it and gives the greatest sample.
+func watchMemory(pid int) (stop func() int64) {
 	done, peak := make(chan struct{}), make(chan int64)
 	go func() {
 		var most int64
-		tick := time.NewTicker(50 * time.Millisecond)
+		tick := time.NewTicker(250 * time.Millisecond)
 		defer tick.Stop()
 		for {
 			select {
@@ -328,9 +333,7 @@ func watchMemory(cmd *exec.Cmd) func() int64 {
 				peak <- most
 				return
 			case <-tick.C:
-				if cmd.Process != nil {
-					most = max(most, resident(cmd.Process.Pid))
-				}
+				most = max(most, resident(pid))
 			}
 		}
 	}()

@@ -51,6 +51,7 @@ def scan_hudi_rs_base(table):
 
 
 USER = "id, ts, shop, qty, price, amount, at, day, note, open"
+QUOTED = ", ".join(f'"{name}"' for name in USER.split(", "))
 
 
 def parquet_pyarrow(table, target):
@@ -64,7 +65,7 @@ def parquet_pyarrow(table, target):
 def parquet_duckdb(table, target):
     import duckdb
     os.makedirs(target)
-    duckdb.connect().sql(f"copy (select {USER} from read_parquet({base_files(table)})) to '{target}' "
+    duckdb.connect().sql(f"copy (select {QUOTED} from read_parquet({base_files(table)})) to '{target}' "
                          "(format parquet, compression snappy, per_thread_output)")
     return counted(target)
 
@@ -72,14 +73,14 @@ def parquet_duckdb(table, target):
 def json_duckdb(table, target):
     import duckdb
     os.makedirs(target)
-    duckdb.connect().sql(f"copy (select {USER} from read_parquet({base_files(table)})) to '{target}/data.json.gz' (format json)")
+    duckdb.connect().sql(f"copy (select {QUOTED} from read_parquet({base_files(table)})) to '{target}/data.json.gz' (format json, compression gzip)")
     return {}
 
 
 def csv_duckdb(table, target):
     import duckdb
     os.makedirs(target)
-    duckdb.connect().sql(f"copy (select {USER} from read_parquet({base_files(table)})) to '{target}/data.csv' (format csv)")
+    duckdb.connect().sql(f"copy (select {QUOTED} from read_parquet({base_files(table)})) to '{target}/data.csv' (format csv)")
     return {}
 
 

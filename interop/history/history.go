@@ -378,7 +378,10 @@ func (t *Table) Queries() []Query {
 	for _, i := range t.some(len(writes), 3) {
 		queries = append(queries, Query{Name: "as of " + writes[i].Instant, Type: "snapshot", AsOf: writes[i].Instant})
 	}
-	queries = append(queries, Query{Name: "incremental from 000", Type: "incremental", Begin: "000"})
+	if !t.Config.Archiving {
+		// Of an archived table, releases before 1.1 return only what the active timeline wrote.
+		queries = append(queries, Query{Name: "incremental from 000", Type: "incremental", Begin: "000"})
+	}
 	marks := make([]string, len(writes))
 	for i, w := range writes {
 		marks[i] = w.Mark()
