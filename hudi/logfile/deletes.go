@@ -58,11 +58,11 @@ type DeletedKey struct {
 	Ordering  Ordering
 }
 
-// KryoDeletesError refuses a delete block of version 1 or 2.
+// KryoDeletesError refuses a delete block of version 2, or one of version 1 that holds no keys.
 type KryoDeletesError struct{ Version int32 }
 
 func (e *KryoDeletesError) Error() string {
-	return fmt.Sprintf("delete block of version %d: its keys are Java objects serialized by Kryo, as releases before 0.14 write them, and can't be read without a JVM", e.Version)
+	return fmt.Sprintf("delete block of version %d: its entries are Java objects serialized by Kryo, as releases before 0.14 write them, and can't be read without a JVM", e.Version)
 }
 
 // Unwrap makes errors.Is(err, ErrUnsupported) true.
@@ -121,7 +121,9 @@ func (r Ref) deleteBlock(ctx context.Context, yield func(DeletedKey) bool) error
 		return err
 	}
 	switch {
-	case version == 1 || version == 2:
+	case version == 1:
+		return kryoDeletes(c, yield)
+	case version == 2:
 		return &KryoDeletesError{version}
 	case version != 3:
 		return fmt.Errorf("%w: version %d of the content; a newer release wrote it", ErrUnsupported, version)
@@ -139,6 +141,24 @@ func (r Ref) deleteBlock(ctx context.Context, yield func(DeletedKey) bool) error
 	}
 	if c.left() > 0 && !d.stopped {
 		return fmt.Errorf("%w: %d bytes behind the last delete", ErrFormat, c.left())
+	}
+	return nil
+}
+
+// kryoDeletes reads the int32 length and the serialized keys of a block of version 1. They have no ordering values.
+func kryoDeletes(c *content, yield func(DeletedKey) bool) error {
+	raw, err := c.sized()
+	if err != nil {
+		return err
+	}
+	keys, err := keysOfKryo(raw)
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if !yield(k) {
+			return nil
+		}
 	}
 	return nil
 }

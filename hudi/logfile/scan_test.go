@@ -502,7 +502,7 @@ func TestDeletesThereAndBack(t *testing.T) {
 			err = e
 		}
 		var kryo *KryoDeletesError
-		if (err == nil) != (version == 3) || errors.As(err, &kryo) != (version == 1 || version == 2) {
+		if (err == nil) != (version == 3) || errors.As(err, &kryo) != (version == 2) {
 			t.Errorf("version %d: %v", version, err)
 		}
 	}

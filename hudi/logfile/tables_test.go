@@ -41,7 +41,7 @@ func TestLogsOfRealTables(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, kind := range []string{"AVRO_DATA", "AVRO_DATA compacted", "AVRO_DATA partial", "AVRO_DATA positions", "AVRO_DATA attempt", "DELETE", "DELETE positions", "DELETE Kryo", "HFILE_DATA", "PARQUET_DATA", "CDC_DATA", "COMMAND", "archive", "hfile entries"} {
+	for _, kind := range []string{"AVRO_DATA", "AVRO_DATA compacted", "AVRO_DATA partial", "AVRO_DATA positions", "AVRO_DATA attempt", "DELETE", "DELETE positions", "HFILE_DATA", "PARQUET_DATA", "CDC_DATA", "COMMAND", "archive", "hfile entries"} {
 		if seen[kind] == 0 {
 			t.Errorf("no %s in %d tables: the test proves nothing about it", kind, len(names))
 		}
@@ -132,9 +132,7 @@ func readTableBlock(t *testing.T, r Ref, seen map[string]int) (rows int) {
 		}
 	}
 	for _, err := range r.Deletes(t.Context()) {
-		if err != nil && strings.Contains(err.Error(), "Kryo") {
-			seen["DELETE Kryo"]++
-		} else if err != nil {
+		if err != nil {
 			t.Error(err)
 		}
 		rows++
