@@ -363,7 +363,9 @@ func copyBytes(to arrow.DataType, values func(arrow.Array) func(int) []byte) cas
 			}
 			b.Append(v)
 		}
-		return b.NewArray(), nil
+		made := b.NewArray() // a Binary, whatever the type's name
+		defer made.Release()
+		return array.MakeFromData(made.Data()), nil
 	}
 }
 
