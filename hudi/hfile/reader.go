@@ -50,7 +50,20 @@ type source struct {
 	size   int64
 }
 
-// Open reads the trailer, the root index and the file info: two range reads.
+// whole reads a small file at once, as most log blocks of a metadata table are.
+func (s source) whole(ctx context.Context) (source, error) {
+	data := make([]byte, s.size)
+	if n, err := s.readAt(ctx, data, 0); n < len(data) {
+		if err == nil || errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return source{}, fmt.Errorf("%d bytes at offset 0: %w", len(data), err)
+	}
+	all := bytes.NewReader(data)
+	return source{size: s.size, readAt: func(_ context.Context, p []byte, off int64) (int, error) { return all.ReadAt(p, off) }}, nil
+}
+
+// Open reads the trailer, the root index and the file info: at most two range reads. A file up to 256 KiB is read whole.
 func Open(ctx context.Context, r io.ReaderAt, size int64) (*Reader, error) {
 	return open(ctx, source{size: size, readAt: func(ctx context.Context, p []byte, off int64) (int, error) {
 		if err := ctx.Err(); err != nil {
@@ -66,6 +79,12 @@ func OpenObject(ctx context.Context, obj storage.Object) (*Reader, error) {
 }
 
 func open(ctx context.Context, src source) (*Reader, error) {
+	if src.size <= wholeRead {
+		var err error
+		if src, err = src.whole(ctx); err != nil {
+			return nil, fmt.Errorf("hfile: %w", err)
+		}
+	}
 	r := &Reader{src: src, nodes: map[int64][]indexEntry{}}
 	w := window{src: src, ahead: tailRead}
 	if err := r.readTrailer(ctx, &w); err != nil {
@@ -141,6 +160,10 @@ const (
 	trailerMagic = `TRABLK"$`
 	// tailRead is what Open reads from the end of a file in its first request: enough for the indexes of most files.
 	tailRead = 64 << 10
+	// wholeRead is the size up to which a file is kept in memory.
+	wholeRead = 256 << 10
+	// seekRead is the least that a look-up reads: the usual size of a block.
+	seekRead = 64 << 10
 	// scanRead is how far Scan reads ahead.
 	scanRead = 1 << 20
 )

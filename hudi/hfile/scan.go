@@ -34,7 +34,7 @@ func (r *Reader) Scan(ctx context.Context) iter.Seq2[Entry, error] {
 // Seek yields the entries from the first one whose key is not smaller than key.
 func (r *Reader) Seek(ctx context.Context, key []byte) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		c := cursor{r: r, w: window{src: r.src}}
+		c := cursor{r: r, w: window{src: r.src, ahead: seekRead}}
 		e, ok, err := c.seek(ctx, key)
 		for ; ok && err == nil; e, ok, err = c.entry(ctx) {
 			if !yield(e, nil) {
@@ -66,7 +66,7 @@ func (r *Reader) Prefix(ctx context.Context, prefix []byte) iter.Seq2[Entry, err
 // stands several times yields each of its entries. Only blocks that may hold a key are read, each once.
 func (r *Reader) Get(ctx context.Context, keys [][]byte) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		c := cursor{r: r, w: window{src: r.src}}
+		c := cursor{r: r, w: window{src: r.src, ahead: seekRead}}
 		var held Entry // first entry that is not smaller than the last key
 		more := false
 		for i, key := range keys {
