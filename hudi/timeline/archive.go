@@ -52,9 +52,10 @@ func (r archiveRange) holds(at string) bool {
 
 // content is one body with what is needed to decode it.
 type content struct {
-	text   []byte
-	writer *schema.Type // Avro binary of this type; nil: a body as in the active timeline
-	offset int64        // of text in its file
+	text    []byte
+	writer  *schema.Type // Avro binary of this type; nil: a body as in the active timeline
+	offset  int64        // of text in its file
+	schemas *schemaCache // may be nil
 }
 
 // decode understands whatever form the body has.
@@ -65,7 +66,7 @@ func (c content) decode(into any) error {
 	case len(c.text) == 0:
 		return nil
 	case bytes.HasPrefix(c.text, []byte(avroMagic)):
-		return decodeContainer(c.text, into)
+		return decodeContainer(c.text, into, c.schemas)
 	}
 	return decodeJSON(c.text, into)
 }

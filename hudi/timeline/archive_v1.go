@@ -21,7 +21,7 @@ import (
 var archiveFile = regexp.MustCompile(`^\.commits_\.archive\.\d+(_[^/]*)?$`)
 
 func archiveV1(ctx context.Context, store storage.Store, cfg *config.Table, r archiveRange) ([]Instant, error) {
-	c := v1Collector{layout: cfg.Layout, accept: r, index: map[groupKey]int{}, schemas: map[string]*schema.Type{}}
+	c := v1Collector{layout: cfg.Layout, accept: r, index: map[groupKey]int{}, schemas: newSchemaCache()}
 	for info, err := range store.List(ctx, cfg.ArchiveFolder, storage.ListOptions{}) {
 		if errors.Is(err, storage.ErrNotExist) {
 			break
@@ -44,7 +44,7 @@ type v1Collector struct {
 	accept   archiveRange
 	instants []Instant
 	index    map[groupKey]int
-	schemas  map[string]*schema.Type // by text: most blocks share one
+	schemas  *schemaCache
 }
 
 func (c *v1Collector) file(ctx context.Context, store storage.Store, name string) error {
@@ -217,16 +217,12 @@ func (c *v1Collector) block(file string, b logBlock) error {
 	if b.kind != blockAvroData {
 		return nil
 	}
-	t, ok := c.schemas[b.schema]
-	if !ok {
-		var err error
-		if t, err = schema.ParseString(b.schema); err != nil {
-			return fmt.Errorf("block at byte %d: %w", b.offset, err)
-		}
-		if t.Kind != schema.Record {
-			return fmt.Errorf("%w: block at byte %d holds no records", ErrCorrupt, b.offset)
-		}
-		c.schemas[b.schema] = t
+	t, err := c.schemas.parse(b.schema)
+	if err != nil {
+		return fmt.Errorf("%w: block at byte %d: %w", ErrCorrupt, b.offset, err)
+	}
+	if t.Kind != schema.Record {
+		return fmt.Errorf("%w: block at byte %d holds no records", ErrCorrupt, b.offset)
 	}
 	r := bigEndian{text: b.content, base: b.offset}
 	r.int32() // versions 0 to 3 have one shape

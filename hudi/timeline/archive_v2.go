@@ -35,6 +35,7 @@ func archiveV2(ctx context.Context, store storage.Store, cfg *config.Table, r ar
 		return nil, err
 	}
 	var instants []Instant
+	schemas := newSchemaCache()
 	seen := map[groupKey]bool{} // layers may overlap after a compaction of the archive was cut off
 	for _, name := range files {
 		m := historyFile.FindStringSubmatch(name)
@@ -52,6 +53,7 @@ func archiveV2(ctx context.Context, store storage.Store, cfg *config.Table, r ar
 			key := groupKey{i.Time, i.Action}
 			if !seen[key] && r.holds(i.Time) {
 				seen[key] = true
+				i.schemas = schemas
 				instants = append(instants, i)
 			}
 		}

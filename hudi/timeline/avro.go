@@ -7,6 +7,7 @@ import (
 	"math"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/sluicelake/sluice/hudi/schema"
 )
@@ -366,7 +367,7 @@ func (r *avroReader) text(t *schema.Type, v reflect.Value, mismatch func() error
 
 // openContainer checks an object container file of one record and gives the writer's schema and the record's bytes with
 // their offset.
-func openContainer(text []byte) (t *schema.Type, record []byte, offset int64, err error) {
+func openContainer(text []byte, schemas *schemaCache) (t *schema.Type, record []byte, offset int64, err error) {
 	r := newAvroReader(text, 0)
 	if magic, err := r.take(4); err != nil || string(magic) != avroMagic {
 		r.pos = 0
@@ -379,7 +380,7 @@ func openContainer(text []byte) (t *schema.Type, record []byte, offset int64, er
 	if codec := meta["avro.codec"]; codec != "" && codec != "null" {
 		return nil, nil, 0, r.fail("codec %q, only uncompressed files are known", codec)
 	}
-	if t, err = schema.Parse([]byte(meta["avro.schema"])); err != nil {
+	if t, err = schemas.parse(meta["avro.schema"]); err != nil {
 		return nil, nil, 0, r.fail("avro.schema in the header: %v", err)
 	}
 	sync, err := r.take(16)
@@ -444,10 +445,44 @@ func decodeRecord(t *schema.Type, record []byte, offset int64, into any) error {
 }
 
 // decodeContainer decodes an object container file of one record.
-func decodeContainer(text []byte, into any) error {
-	t, record, offset, err := openContainer(text)
+func decodeContainer(text []byte, into any, schemas *schemaCache) error {
+	t, record, offset, err := openContainer(text, schemas)
 	if err != nil {
 		return err
 	}
 	return decodeRecord(t, record, offset, into)
+}
+
+// schemaCache keeps parsed schemas by their text. The files of one timeline share a few, and parsing one takes longer than
+// decoding a small body with it. A nil cache parses anew each time.
+type schemaCache struct {
+	mu     sync.Mutex
+	byText map[string]*schema.Type
+}
+
+// maxSchemas is many more than one table's timeline has: one per action and release that wrote to it.
+const maxSchemas = 128
+
+func newSchemaCache() *schemaCache { return &schemaCache{byText: map[string]*schema.Type{}} }
+
+func (c *schemaCache) parse(text string) (*schema.Type, error) {
+	if c == nil {
+		return schema.ParseString(text)
+	}
+	c.mu.Lock()
+	t, ok := c.byText[text]
+	c.mu.Unlock()
+	if ok {
+		return t, nil
+	}
+	t, err := schema.ParseString(text)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.byText) < maxSchemas {
+		c.byText[text] = t
+	}
+	return t, nil
 }

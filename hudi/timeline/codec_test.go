@@ -111,16 +111,16 @@ func writtenAgain(t *testing.T, path string, f FileName, text []byte) (got, want
 		return EncodeCommitJSON(m), text
 	}
 	record := recordOf(f)
-	if err := decodeContainer(text, record); err != nil {
+	if err := decodeContainer(text, record, nil); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-	theirs, want, _, _ := openContainer(text)
+	theirs, want, _, _ := openContainer(text, nil)
 	for layout := 1; layout <= 2; layout++ {
 		again, err := Encode(record, layout, "")
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		ours, body, _, err := openContainer(again)
+		ours, body, _, err := openContainer(again, nil)
 		if err == nil && len(ours.Fields) == len(theirs.Fields) && ours.Name == theirs.Name {
 			if got = body; bytes.Equal(got, want) {
 				return got, want
@@ -185,7 +185,7 @@ func ties(text []byte) bool {
 		}
 	}
 	p := &CleanerPlan{}
-	if decodeContainer(text, p) == nil && p.Files != nil {
+	if decodeContainer(text, p, nil) == nil && p.Files != nil {
 		return len(p.Files) > 1 // Java builds this one as a copy, in an order of its own
 	}
 	for _, set := range keys {
@@ -214,7 +214,7 @@ func TestCutOffBodies(t *testing.T) {
 		}
 		n++
 		for cut := 1; cut < len(text); cut += 1 + len(text)/97 {
-			if err := decodeContainer(text[:cut], recordOf(f)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "byte ") {
+			if err := decodeContainer(text[:cut], recordOf(f), nil); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "byte ") {
 				t.Fatalf("%s cut to %d bytes: %v", path, cut, err)
 			}
 		}
@@ -258,7 +258,7 @@ func TestHugeCountsAllocateNothing(t *testing.T) {
 		full.long(int64(len(b.buf)))
 		full.buf = append(append(full.buf, b.buf...), make([]byte, 16)...)
 		allocated := testing.AllocsPerRun(1, func() {
-			if err := decodeContainer(full.buf, &RestorePlan{}); !errors.Is(err, ErrCorrupt) {
+			if err := decodeContainer(full.buf, &RestorePlan{}, nil); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("%s: %v", name, err)
 			}
 		})

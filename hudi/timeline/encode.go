@@ -64,7 +64,7 @@ func encodeWithBase[P interface {
 		return plain, err
 	}
 	whole := P(new(T)) // a deep copy, by way of the bytes
-	if err := decodeContainer(plain, whole); err != nil {
+	if err := decodeContainer(plain, whole, nil); err != nil {
 		return nil, err
 	}
 	w := &pathWalk{base: strings.TrimRight(base, "/")}

@@ -14,7 +14,7 @@ import (
 // Load reads the active timeline of the table at the root of store, with one listing. What is no timeline file by its name is
 // ignored: sidecars, temporary files, folders (table format 2.2, and 11 trap 36).
 func Load(ctx context.Context, store storage.Store, cfg *config.Table) (Timeline, error) {
-	g := grouper{layout: cfg.Layout, zone: Zone(cfg), index: map[groupKey]int{}}
+	g := grouper{layout: cfg.Layout, zone: Zone(cfg), index: map[groupKey]int{}, schemas: newSchemaCache()}
 	for info, err := range store.List(ctx, cfg.TimelinePath, storage.ListOptions{}) {
 		if err != nil {
 			return Timeline{}, fmt.Errorf("list the timeline: %w", err)
@@ -143,6 +143,7 @@ type grouper struct {
 	zone     *time.Location
 	instants []Instant
 	index    map[groupKey]int
+	schemas  *schemaCache
 }
 
 func (g *grouper) add(f FileName, info storage.Info) {
@@ -151,7 +152,7 @@ func (g *grouper) add(f FileName, info storage.Info) {
 	if !found {
 		at = len(g.instants)
 		g.index[key] = at
-		g.instants = append(g.instants, Instant{Time: f.Time})
+		g.instants = append(g.instants, Instant{Time: f.Time, schemas: g.schemas})
 	}
 	i := &g.instants[at]
 	i.Files = append(i.Files, info.Name)

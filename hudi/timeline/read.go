@@ -209,8 +209,11 @@ func (c content) plan(into paths) error {
 // without a byte is tried again for a while.
 func body(ctx context.Context, store storage.Store, i Instant, s State) (c content, name string, err error) {
 	if i.archive != nil {
-		return i.archive.body(ctx, store, s)
+		c, name, err = i.archive.body(ctx, store, s)
+		c.schemas = i.schemas
+		return c, name, err
 	}
+	c.schemas = i.schemas
 	file := i.fileOf(s)
 	if file == "" {
 		return c, "", fmt.Errorf("%s %s has no %s file: %w", i.Action, i.Time, s, storage.ErrNotExist)

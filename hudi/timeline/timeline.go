@@ -60,7 +60,8 @@ type Instant struct {
 	Modified time.Time
 	Archived bool
 
-	archive *archived // where the bodies of an archived instant lie
+	archive *archived    // where the bodies of an archived instant lie
+	schemas *schemaCache // shared by the instants of one load
 }
 
 // Pending reports whether the instant has not completed.
