@@ -39,9 +39,10 @@ type WriterOptions struct {
 	// DictionaryShare is the greatest share of distinct values among a stripe's values of a text column for which a
 	// dictionary is written; negative writes none. Default: DefaultDictionaryShare.
 	DictionaryShare float64
-	// PlainTimestamps writes timestamps with a zone, which are moments, as ORC's plain timestamp, the reading of a clock in
-	// Zone, as Spark and Hudi do. Otherwise they are "timestamp with local time zone", which older readers do not know.
-	PlainTimestamps bool
+	// InstantTimestamps writes timestamps with a zone, which are moments, as "timestamp with local time zone". Spark (3.5) and
+	// older readers cannot open such a file, so that otherwise they are plain timestamps, the reading of a clock in Zone, as
+	// Spark and Hudi write them.
+	InstantTimestamps bool
 	// Zone is the writer's time zone, for plain timestamps. Default: UTC, in which every reading of a clock exists.
 	Zone *time.Location
 	// UserMetadata goes into the footer.
@@ -213,7 +214,7 @@ func (b *treeBuilder) kind(dt arrow.DataType) (Kind, []arrow.Field, error) {
 	case *arrow.Date32Type, *arrow.Date64Type:
 		return KindDate, nil, nil
 	case *arrow.TimestampType:
-		if t.TimeZone != "" && !b.opts.PlainTimestamps {
+		if t.TimeZone != "" && b.opts.InstantTimestamps {
 			return KindTimestampInstant, nil, nil
 		}
 		return KindTimestamp, nil, nil
