@@ -23,7 +23,7 @@ const (
 	historyVersion  = "_version_"
 	manifestPrefix  = "manifest_"
 	maxManifest     = 64 << 20
-	historyMemory   = 1 << 30 // bytes that one history file may expand to while it is read
+	historyMemory   = 64 << 20 // bytes that the reading of a history file may take, and so many times its size more
 	historyRowLimit = 1 << 24
 )
 
@@ -238,7 +238,7 @@ func withParquet(ctx context.Context, store storage.Store, name string, do func(
 			err = fmt.Errorf("%s: %w: %v", full, ErrCorrupt, p)
 		}
 	}()
-	limit := &boundedMemory{Allocator: memory.DefaultAllocator, left: historyMemory}
+	limit := &boundedMemory{Allocator: memory.DefaultAllocator, left: historyMemory + memoryFactor*int(min(f.Size(), 16<<30))}
 	p, err := file.NewParquetReader(f, file.WithReadProps(parquet.NewReaderProperties(limit)))
 	if err != nil {
 		return fmt.Errorf("%s: %w: %w", full, ErrCorrupt, err)
@@ -257,7 +257,7 @@ type boundedMemory struct {
 
 func (m *boundedMemory) spend(n int) {
 	if n < 0 || n > m.left {
-		panic(fmt.Sprintf("wants more than %d bytes of memory", historyMemory))
+		panic("the file wants more memory than its size allows")
 	}
 	m.left -= n
 }

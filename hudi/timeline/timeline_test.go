@@ -83,6 +83,12 @@ func every(t *testing.T, test func(*testing.T, table)) {
 			t.Run(name, func(t *testing.T) { test(t, openSpark(t, name)) })
 		}
 	}
+	for _, name := range fixture.ExporterNames(t) {
+		t.Run("exporter_"+name, func(t *testing.T) {
+			dir, _ := fixture.Exporter(t, name)
+			test(t, openDir(t, dir, name))
+		})
+	}
 	for _, name := range fixture.PublicNames(t) {
 		t.Run(name, func(t *testing.T) {
 			dir, expect := fixture.Public(t, name)
@@ -806,4 +812,63 @@ func mustRead(t *testing.T, name string) []byte {
 		t.Fatal(err)
 	}
 	return text
+}
+
+func TestC119WritersThatStartAtOnceFindTheirOwnTimes(t *testing.T) {
+	s := mem.New("t")
+	frozen := func() time.Time { return time.UnixMilli(1713461750988) }
+	const writers = 8
+	found := make(chan Instant, writers)
+	for range writers {
+		go func() {
+			i, err := Begin(ctx, s, layout(2), newClock(time.UTC, frozen), Commit, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			found <- i
+		}()
+	}
+	var times []string
+	for range writers {
+		times = append(times, (<-found).Time)
+	}
+	slices.Sort(times)
+	for n, at := range times {
+		if want := fmt.Sprintf("20240418173550%03d", 988+n); at != want {
+			t.Errorf("%s, want %s", at, want)
+		}
+	}
+	tl, err := Load(ctx, s, layout(2))
+	if err != nil || tl.Pending().Len() != writers {
+		t.Error(tl.Len(), err)
+	}
+	// A second run with the clock an hour back: never below the newest instant.
+	back := newClock(time.UTC, func() time.Time { return frozen().Add(-time.Hour) }, tl)
+	if i, err := Begin(ctx, s, layout(2), back, Commit, nil); err != nil || i.Time <= times[writers-1] {
+		t.Errorf("%+v %v", i, err)
+	}
+}
+
+func TestPublishWritesOnceAndOnlyRealNames(t *testing.T) {
+	s := mem.New("t")
+	f := FileName{Time: "20240101000000000", Action: Commit, State: Completed}
+	if name, err := Publish(ctx, s, layout(1), f, []byte("{}")); err != nil || name != ".hoodie/20240101000000000.commit" {
+		t.Error(name, err)
+	}
+	if _, err := Publish(ctx, s, layout(1), f, []byte("{}")); !errors.Is(err, storage.ErrExist) {
+		t.Error(err)
+	}
+	for _, c := range []struct {
+		layout int
+		f      FileName
+	}{
+		{2, f}, // no completion time
+		{1, FileName{Time: f.Time, Completion: "20240101000000001", Action: Commit, State: Completed}},
+		{2, FileName{Time: "../x", Action: Commit, State: Requested}},
+		{2, FileName{Time: f.Time, Action: Compaction, State: Completed, Completion: "20240101000000001"}},
+	} {
+		if name, err := Publish(ctx, s, layout(c.layout), c.f, nil); err == nil {
+			t.Errorf("%s was written", name)
+		}
+	}
 }
