@@ -6,8 +6,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
 )
 
 type inferenceRow struct {
@@ -136,6 +139,28 @@ func TestCompileRefusesWhatHasNoRule(t *testing.T) {
 		_, err := Compile(c.o)
 		if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "commit-time") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A projection without the columns that mark deletes would bring deleted rows back.
+func TestCompileRefusesAProjectionWithoutMarks(t *testing.T) {
+	table := parse(t, `{"type":"record","name":"r","fields":[{"name":"_hoodie_record_key","type":"string"},
+		{"name":"ts","type":"long"},{"name":"state","type":"string"},{"name":"_hoodie_is_deleted","type":"boolean","default":false}]}`)
+	whole, err := table.Arrow()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{TableVersion: 9, MergeMode: EventTime, OrderingFields: []string{"ts"}, Schema: table,
+		Props: map[string]string{propPrefix + propDeleteField: "state", propPrefix + propDeleteMark: "gone"}}
+	r := compile(t, o)
+	if want := []string{"ts", "_hoodie_is_deleted", "state"}; !slices.Equal(r.Columns(), want) {
+		t.Errorf("columns %q, want %q", r.Columns(), want)
+	}
+	for _, drop := range []int{2, 3} {
+		o.Arrow = arrow.NewSchema(slices.Delete(slices.Clone(whole.Fields()), drop, drop+1), nil)
+		if _, err := Compile(o); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), whole.Field(drop).Name) {
+			t.Errorf("without %s: %v", whole.Field(drop).Name, err)
 		}
 	}
 }

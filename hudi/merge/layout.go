@@ -3,6 +3,7 @@ package merge
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -48,17 +49,20 @@ func (b *binder) layout() (*layout, error) {
 		b.need(name)
 	}
 	if b.flag {
-		l.flag = b.need(schema.IsDeleted)
+		l.flag = b.mark(schema.IsDeleted)
 		if l.flag >= 0 && s.Field(l.flag).Type.ID() != arrow.BOOL {
 			return nil, fmt.Errorf("%w: column %s is %s; it marks deletes and must be boolean", ErrConfig, schema.IsDeleted, s.Field(l.flag).Type)
 		}
 	}
 	if b.operation {
-		l.operation = b.need(schema.Operation)
+		l.operation = b.mark(schema.Operation)
 	}
-	l.mark, l.insertMark, l.sequence = b.need(b.deleteField), -1, b.need(b.sequence)
+	l.mark, l.insertMark, l.sequence = b.mark(b.deleteField), -1, b.mark(b.sequence)
 	if b.markOnInsert {
 		l.mark, l.insertMark = -1, l.mark
+	}
+	if b.lacking != "" {
+		return nil, fmt.Errorf("%w: the projection lacks column %s, which merging looks at; include Columns()", ErrConfig, b.lacking)
 	}
 	l.metas = make([]bool, s.NumFields())
 	for i := range l.metas {
@@ -84,12 +88,18 @@ func (b *binder) need(name string) int {
 	if i >= 0 {
 		top = b.o.Arrow.Field(i).Name
 	}
-	for _, c := range b.columns {
-		if c == top {
-			return i
-		}
+	if !slices.Contains(b.columns, top) {
+		b.columns = append(b.columns, top)
 	}
-	b.columns = append(b.columns, top)
+	return i
+}
+
+// mark is need for a column that marks deletes or orders changes: to merge without it would bring deleted rows back.
+func (b *binder) mark(name string) int {
+	i := b.need(name)
+	if i < 0 && name != "" && b.has(name) && b.lacking == "" {
+		b.lacking = name
+	}
 	return i
 }
 

@@ -132,6 +132,7 @@ type binder struct {
 	nullBaseIsIntZero bool
 	recheck           bool
 	markOnInsert      bool
+	lacking           string // a column of the table that the projection lacks
 }
 
 func (b *binder) prop(key string) string {

@@ -383,6 +383,9 @@ func appendValue(b []byte, v Value) []byte {
 
 var errSpill = errors.New("damaged spill file")
 
+// maxScale bounds the scale of a decimal that is read back, and with it the work of comparing.
+const maxScale = 1000
+
 func readValue(b []byte, depth int) (v Value, rest []byte, err error) {
 	if len(b) == 0 || depth > 8 || Kind(b[0]) > Tuple {
 		return v, nil, errSpill
@@ -403,7 +406,7 @@ func readValue(b []byte, depth int) (v Value, rest []byte, err error) {
 		v.s = string(s)
 	case Decimal:
 		scale, n := binary.Varint(b)
-		if n <= 0 {
+		if n <= 0 || scale < -maxScale || scale > maxScale {
 			return v, nil, errSpill
 		}
 		var s []byte

@@ -56,7 +56,7 @@ type vectorResult struct {
 }
 
 func TestVectors(t *testing.T) {
-	files := []string{filepath.Join("testdata", "vectors.json")}
+	files := []string{filepath.Join("testdata", "vectors.json"), filepath.Join("testdata", "random.json")}
 	files = append(files, filepath.SplitList(os.Getenv("SLUICE_MERGE_VECTORS"))...)
 	ran := 0
 	for _, file := range files {
@@ -72,7 +72,7 @@ func TestVectors(t *testing.T) {
 			}
 		}
 	}
-	if ran < 400 {
+	if ran < 1500 {
 		t.Errorf("only %d cases ran", ran)
 	}
 }
