@@ -125,6 +125,12 @@ func (t *Table) Changes(ctx context.Context, r Range) (*Snapshot, error) {
 	return &Snapshot{plan}, nil
 }
 
+// ChangeFeed gives every change of the rows that were written in a range of instants, deletes included, as ChangeSchema has
+// it: operation, instant, image before, image after. The table must record changes (hoodie.table.cdc.enabled).
+func (t *Table) ChangeFeed(ctx context.Context, r Range) (*read.Feed, error) {
+	return t.src.ChangeFeed(ctx, r)
+}
+
 // Snapshot is one state of a table, or the changes of a range. It is immutable and safe for concurrent use.
 type Snapshot struct{ plan *read.Plan }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/sluicelake/sluice/engine"
 	"github.com/sluicelake/sluice/export"
+	"github.com/sluicelake/sluice/hudi"
 	"github.com/sluicelake/sluice/hudi/encode"
 	"github.com/sluicelake/sluice/hudi/filegroup"
 	"github.com/sluicelake/sluice/hudi/predicate"
@@ -45,8 +47,8 @@ func (a *app) readCommand() *cobra.Command {
 		Long: `Print rows of a table, or save them to a file with --to.
 
 Query types: snapshot (the default) merges base and log files; read_optimized reads base files only; incremental gives the newest
-state of the rows that were written after --begin-instant (exclusive) up to --end-instant (inclusive). For table versions 8 and 9 the
-range is one of completion times.
+state of the rows that were written after --begin-instant (exclusive) up to --end-instant (inclusive); cdc gives every change in such a
+range with the images before and after, of tables that record changes. For table versions 8 and 9 the range is one of completion times.
 
 --as-of takes 20261129100000, 20261129100000123, "2026-11-29", "2026-11-29 10:00:00", "2026-11-29 10:00:00.123" or RFC 3339.
 
@@ -61,7 +63,7 @@ Output: table for a person; json prints JSON Lines, one object per row; csv; par
 		RunE: func(cmd *cobra.Command, args []string) error { return a.read(cmd.Context(), args[0], f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.queryType, "query-type", "snapshot", "snapshot, read_optimized, incremental")
+	flags.StringVar(&f.queryType, "query-type", "snapshot", "snapshot, read_optimized, incremental, cdc")
 	flags.StringVar(&f.asOf, "as-of", "", "instant or date")
 	flags.StringVar(&f.begin, "begin-instant", "", "incremental: rows written after this instant; earliest means all")
 	flags.StringVar(&f.end, "end-instant", "", "incremental: up to and including this instant; default the newest")
@@ -82,7 +84,7 @@ Output: table for a person; json prints JSON Lines, one object per row; csv; par
 
 func (f *readFlags) query() (read.Query, error) {
 	switch strings.ToLower(f.queryType) {
-	case "incremental":
+	case "incremental", "cdc":
 		if f.begin == "" {
 			return read.Query{}, usagef("an incremental query needs --begin-instant; earliest means from the first instant")
 		}
@@ -98,6 +100,9 @@ func (f *readFlags) query() (read.Query, error) {
 		}
 		if f.asOf != "" {
 			return read.Query{}, usagef("--as-of and an incremental query exclude each other; use --end-instant")
+		}
+		if strings.EqualFold(f.queryType, "cdc") && (f.columns != nil || f.filter != "" || f.noMeta) {
+			return read.Query{}, usagef("a change feed has the columns op, ts_ms, before and after: --columns, --filter and --no-meta do not go with it")
 		}
 		return read.Query{Range: r}, nil
 	}
@@ -145,6 +150,9 @@ func (a *app) read(ctx context.Context, url string, f readFlags) error {
 	if err != nil {
 		return err
 	}
+	if strings.EqualFold(f.queryType, "cdc") {
+		return a.readChanges(ctx, t, *q.Range, f, format, memory)
+	}
 	plan, err := t.Source().Plan(ctx, q)
 	if err != nil {
 		return err
@@ -166,8 +174,24 @@ func (a *app) read(ctx context.Context, url string, f readFlags) error {
 	a.warnReadOptimized(plan, t.Config().Type == "MERGE_ON_READ")
 	start := time.Now()
 	p.observe(engine.Planned{Job: "read " + t.Config().Name, Tasks: len(r.Slices()), Bytes: bytesOf(r.Slices())})
-	rows, bytes, err := a.save(ctx, r, f, format, p)
+	rows, bytes, err := a.save(rowSource{r.Schema(), r.All(ctx)}, f, format, p)
 	p.observe(engine.Finished{Job: "read " + t.Config().Name, Stats: engine.Stats{Rows: rows, BytesWritten: bytes, Files: 1}, Wall: time.Since(start), Err: err})
+	if err == nil && rows == 0 && f.failEmpty {
+		return errNothing
+	}
+	return err
+}
+
+// readChanges prints or saves a change feed.
+func (a *app) readChanges(ctx context.Context, t *hudi.Table, r read.Range, f readFlags, format string, memory int64) error {
+	feed, err := t.ChangeFeed(ctx, r)
+	if err != nil {
+		return err
+	}
+	p := newProgress(a.err, a.quiet || f.to == "")
+	start := time.Now()
+	rows, bytes, err := a.save(rowSource{read.ChangeSchema, feed.All(ctx, read.ScanOptions{Memory: memory / 2, TempDir: a.tempDir})}, f, format, p)
+	p.observe(engine.Finished{Job: "changes of " + t.Config().Name, Stats: engine.Stats{Rows: rows, BytesWritten: bytes, Files: 1}, Wall: time.Since(start), Err: err})
 	if err == nil && rows == 0 && f.failEmpty {
 		return errNothing
 	}
@@ -189,13 +213,13 @@ func (a *app) warnReadOptimized(plan *read.Plan, mor bool) {
 }
 
 // save writes the rows to standard output or to a file, which appears whole or not at all.
-func (a *app) save(ctx context.Context, r *read.Reader, f readFlags, format string, p *progress) (rows, bytes int64, err error) {
+func (a *app) save(r rowSource, f readFlags, format string, p *progress) (rows, bytes int64, err error) {
 	if f.to == "" {
 		if (format == "parquet" || format == "arrow") && isTerminal(a.out) {
 			return 0, 0, usagef("-o %s is no text: give --to FILE or a pipe", format)
 		}
 		out := &counting{w: a.out}
-		rows, err = writeRows(ctx, out, r, format, f.limit, func(n int64) {})
+		rows, err = writeRows(out, r, format, f.limit, func(n int64) {})
 		return rows, out.n, err
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(f.to), "."+filepath.Base(f.to)+".*")
@@ -209,7 +233,7 @@ func (a *app) save(ctx context.Context, r *read.Reader, f readFlags, format stri
 		}
 	}()
 	out := &counting{w: tmp}
-	if rows, err = writeRows(ctx, out, r, format, f.limit, func(n int64) { p.observe(engine.Advanced{Rows: n}) }); err != nil {
+	if rows, err = writeRows(out, r, format, f.limit, func(n int64) { p.observe(engine.Advanced{Rows: n}) }); err != nil {
 		return 0, 0, err
 	}
 	if err = tmp.Chmod(0o644); err != nil {
@@ -233,13 +257,19 @@ func (c *counting) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// writeRows writes at most limit rows (all when negative) of the scan in a format.
-func writeRows(ctx context.Context, w io.Writer, r *read.Reader, format string, limit int64, done func(rows int64)) (rows int64, err error) {
-	out, err := newRowWriter(w, r.Schema(), format)
+// rowSource is what save and writeRows take rows from.
+type rowSource struct {
+	schema *arrow.Schema
+	all    iter.Seq2[arrow.RecordBatch, error]
+}
+
+// writeRows writes at most limit rows (all when negative) of the source in a format.
+func writeRows(w io.Writer, r rowSource, format string, limit int64, done func(rows int64)) (rows int64, err error) {
+	out, err := newRowWriter(w, r.schema, format)
 	if err != nil {
 		return 0, err
 	}
-	for batch, err := range r.All(ctx) {
+	for batch, err := range r.all {
 		if err != nil {
 			return rows, err
 		}

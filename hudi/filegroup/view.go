@@ -84,8 +84,8 @@ type View struct {
 	compacting map[string]bool
 	// completed maps requested to completion time (layout 2).
 	completed map[string]string
-	// only, when set, are the instants whose files exist for this view.
-	only map[string]bool
+	// only, when set, says which instants' files exist for this view.
+	only func(instant string) bool
 	// history gives the completion times of archived instants, read at most once and only when a log needs one.
 	history func() (map[string]string, error)
 }
@@ -144,14 +144,14 @@ func (v *View) readReplaced(ctx context.Context, replaces []timeline.Instant) er
 // Timeline is the active timeline that the view was made of.
 func (v *View) Timeline() timeline.Timeline { return v.tl }
 
-// Only gives the view in which nothing but the files of these completed instants exists, and in which only they replaced
-// file groups: the view of an incremental query.
-func (v *View) Only(instants map[string]bool) *View {
+// Only gives the view in which nothing but the files of some completed instants exists, and in which only they replaced file
+// groups: the view of an incremental query, or of the moment before an instant.
+func (v *View) Only(exists func(instant string) bool) *View {
 	out := *v
-	out.only = instants
+	out.only = exists
 	out.replaced = map[Group]string{}
 	for g, t := range v.replaced {
-		if instants[t] {
+		if exists(t) {
 			out.replaced[g] = t
 		}
 	}
@@ -161,9 +161,15 @@ func (v *View) Only(instants map[string]bool) *View {
 // Committed reports whether what an instant wrote counts for a reader at the instant at (table format 4.2).
 func (v *View) Committed(instant, at string) bool {
 	if v.only != nil {
-		return v.only[instant] && instant <= at
+		return instant <= at && v.only(instant)
 	}
 	return instant <= at && v.vis.IsCommitted(instant)
+}
+
+// CompletedAt is when a write of the active timeline completed; false for others.
+func (v *View) CompletedAt(instant string) (string, bool) {
+	c, ok := v.completed[instant]
+	return c, ok && c != ""
 }
 
 // ReplacedAt is the instant at which a group was replaced; empty when it never was.

@@ -31,6 +31,14 @@ type Range struct {
 	SkipHoles bool
 }
 
+// normal turns the names of the beginning of time into the empty begin.
+func (r Range) normal() Range {
+	if strings.EqualFold(r.Begin, "earliest") || strings.Trim(r.Begin, "0") == "" {
+		r.Begin, r.ClosedBegin = "", true
+	}
+	return r
+}
+
 // FullScan is the fallback of an incremental query whose files are gone.
 type FullScan uint8
 
@@ -77,11 +85,7 @@ func (s *Source) planRange(ctx context.Context, q Query) (*Plan, error) {
 	if !s.Config.PopulateMetaFields {
 		return nil, &rangeError{ErrNoMetaFields, s.Store.URL(), "read a snapshot, or write the table with hoodie.populate.meta.fields=true"}
 	}
-	r := *q.Range
-	if strings.EqualFold(r.Begin, "earliest") || strings.Trim(r.Begin, "0") == "" {
-		r.Begin = ""
-		r.ClosedBegin = true
-	}
+	r := q.Range.normal()
 	if r.End != "" && r.Begin > r.End {
 		return nil, fmt.Errorf("the range begins at %s, after its end %s", r.Begin, r.End)
 	}
@@ -89,7 +93,7 @@ func (s *Source) planRange(ctx context.Context, q Query) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{src: s, mode: q.Mode}
+	p := &Plan{src: s, view: s.View, mode: q.Mode}
 	newest, _ := s.View.Latest()
 	p.instant = newest
 	if len(instants) > 0 {
@@ -198,14 +202,14 @@ func (p *Plan) sliceRange(ctx context.Context, r Range, instants []timeline.Inst
 	for t := range times {
 		at = max(at, t)
 	}
-	view := p.src.View.Only(times)
+	p.view = p.src.View.Only(func(instant string) bool { return times[instant] })
 	partitions := make([]string, 0, len(written))
 	for partition := range written {
 		partitions = append(partitions, partition)
 	}
 	slices.Sort(partitions)
 	for _, partition := range partitions {
-		in, err := view.Slices(ctx, partition, written[partition], at, p.mode)
+		in, err := p.view.Slices(ctx, partition, written[partition], at, p.mode)
 		if err != nil {
 			return err
 		}
@@ -226,7 +230,7 @@ func (p *Plan) fullScan(ctx context.Context, r Range, gone *filegroup.Slice) err
 			"begin later, or allow a full scan of the newest snapshot filtered by commit time (hoodie.datasource.read.incr.fallback.fulltablescan.enable=true)"}
 	}
 	var err error
-	p.inRange = nil
+	p.inRange, p.view = nil, p.src.View
 	p.slices, err = p.src.slices(ctx, p.src.View, p.instant, p.mode)
 	return err
 }

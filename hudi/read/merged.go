@@ -117,7 +117,7 @@ func (s *scan) blocks(ctx context.Context, sl filegroup.Slice) ([]logfile.Ref, e
 		files[i] = l.Path
 	}
 	refs, stats, err := logfile.Scan(ctx, s.plan.src.Store, files, logfile.ScanOptions{
-		Committed: func(instant string) bool { return s.plan.src.View.Committed(instant, s.plan.instant) },
+		Committed: func(instant string) bool { return s.plan.view.Committed(instant, s.plan.instant) },
 		Latest:    s.plan.instant, InRange: s.plan.inRange,
 	})
 	if err == nil && stats.Corrupt > 0 && s.opts.Warn != nil {

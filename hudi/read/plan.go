@@ -29,6 +29,7 @@ type Query struct {
 // out. It is immutable; scanning its slices in any order and by any number of goroutines gives the same rows.
 type Plan struct {
 	src     *Source
+	view    *filegroup.View // which instants count
 	mode    filegroup.Mode
 	instant string
 	slices  []filegroup.Slice
@@ -54,7 +55,7 @@ func (s *Source) Plan(ctx context.Context, q Query) (*Plan, error) {
 		}
 		return s.planRange(ctx, q)
 	}
-	p := &Plan{src: s, mode: q.Mode}
+	p := &Plan{src: s, view: s.View, mode: q.Mode}
 	newest, ok := s.View.Latest()
 	switch {
 	case q.AsOf != "":
