@@ -125,8 +125,8 @@ type Store interface {
 const maxName = 4096
 
 // CheckName refuses, with ErrName, every name that could leave the root or mean different objects in different back ends:
-// the empty name, absolute paths, empty segments (so also a slash at the end), the segments "." and ".." (also where
-// backslashes part them), NUL bytes, bytes that are no UTF-8, and names longer than 4096 bytes.
+// the empty name, absolute paths, segments that are empty (so also a slash at the end) or backslashes only, the segments "."
+// and ".." (also where backslashes part them), NUL bytes, bytes that are no UTF-8, and names longer than 4096 bytes.
 //
 // Everything else is a name: spaces, percent signs, backslashes, even line breaks occur in the partition paths of tables
 // whose values were not encoded.
@@ -142,7 +142,7 @@ func CheckName(name string) error {
 		return fmt.Errorf("%w: %q holds a NUL byte", ErrName, name)
 	}
 	for seg := range strings.SplitSeq(name, "/") {
-		if seg == "" {
+		if strings.Trim(seg, `\`) == "" {
 			return fmt.Errorf("%w: %q has an empty segment", ErrName, name)
 		}
 		for part := range strings.SplitSeq(seg, `\`) {

@@ -11,3 +11,7 @@ import (
 func TestConformance(t *testing.T) {
 	storagetest.Run(t, func(*testing.T) storage.Store { return mem.New("t") })
 }
+
+func BenchmarkMem(b *testing.B) {
+	storagetest.Benchmark(b, func(*testing.B) storage.Store { return mem.New("b") })
+}
