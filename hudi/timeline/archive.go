@@ -3,6 +3,7 @@ package timeline
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/sluicelake/sluice/hudi/config"
@@ -13,6 +14,9 @@ import (
 // Archive reads the archived timeline of either layout: the instants with requested times from "from" to "to", both included;
 // an empty bound is open. Times, actions and completion times are held, the bodies stay in the store: hand the instants to
 // ReadCommit and its sisters as usual. The result is empty when nothing was archived.
+//
+// Where blocks of layout 1 are damaged, what could be read comes together with an error that is ErrDamagedArchive. A caller for
+// whom a cut-off tail is no surprise may go on: archival that died while it wrote has left those instants active.
 func Archive(ctx context.Context, store storage.Store, cfg *config.Table, from, to string) (Timeline, error) {
 	r := archiveRange{from: from, to: to}
 	var instants []Instant
@@ -22,11 +26,17 @@ func Archive(ctx context.Context, store storage.Store, cfg *config.Table, from, 
 	} else {
 		instants, err = archiveV2(ctx, store, cfg, r)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrDamagedArchive):
+		return New(cfg.Layout, instants), fmt.Errorf("read the archived timeline: %w", err)
+	case err != nil:
 		return Timeline{}, fmt.Errorf("read the archived timeline: %w", err)
 	}
 	return New(cfg.Layout, instants), nil
 }
+
+// ErrDamagedArchive: a block of an archive file is cut off or spoilt.
+var ErrDamagedArchive = errors.New("damaged block")
 
 // Merge puts archived instants before an active timeline. An instant that stands in both, because archival was cut off before
 // it deleted the active files, is taken from the active one.
@@ -67,6 +77,8 @@ func (c content) decode(into any) error {
 		return nil
 	case bytes.HasPrefix(c.text, []byte(avroMagic)):
 		return decodeContainer(c.text, into, c.schemas)
+	case !bytes.HasPrefix(bytes.TrimLeft(c.text, " \t\r\n"), []byte("{")):
+		return fmt.Errorf("%w at byte 0: neither Avro nor JSON", ErrCorrupt)
 	}
 	return decodeJSON(c.text, into)
 }

@@ -36,7 +36,7 @@ func archiveV1(ctx context.Context, store storage.Store, cfg *config.Table, r ar
 			return nil, fmt.Errorf("%s: %w", storage.Join(store.URL(), info.Name), err)
 		}
 	}
-	return c.instants, nil
+	return c.instants, errors.Join(c.damage...)
 }
 
 type v1Collector struct {
@@ -45,6 +45,7 @@ type v1Collector struct {
 	instants []Instant
 	index    map[groupKey]int
 	schemas  *schemaCache
+	damage   []error // ErrDamagedArchive each
 }
 
 func (c *v1Collector) file(ctx context.Context, store storage.Store, name string) error {
@@ -53,7 +54,10 @@ func (c *v1Collector) file(ctx context.Context, store storage.Store, name string
 		return err
 	}
 	defer o.Close() //nolint:errcheck // nothing was written
-	return eachLogBlock(ctx, o, func(b logBlock) error { return c.block(name, b) })
+	damaged := func(err error) {
+		c.damage = append(c.damage, fmt.Errorf("%s: %w", storage.Join(store.URL(), name), err))
+	}
+	return eachLogBlock(ctx, o, func(b logBlock) error { return c.block(name, b) }, damaged)
 }
 
 const (
@@ -70,12 +74,16 @@ type logBlock struct {
 
 const logMagic = "#HUDI#"
 
-// eachLogBlock walks the blocks of a log file (table format 6.1). A block that is cut off or damaged is skipped up to the next
-// magic (6.3); a file that does not begin with the magic is an error.
-func eachLogBlock(ctx context.Context, o storage.Object, each func(logBlock) error) error {
+// eachLogBlock walks the blocks of a log file (table format 6.1). A block that is cut off or damaged is reported and skipped up
+// to the next magic (6.3); a file that does not begin with the magic is an error.
+func eachLogBlock(ctx context.Context, o storage.Object, each func(logBlock) error, damaged func(error)) error {
 	for at := int64(0); at < o.Size(); {
 		b, next, err := readLogBlock(ctx, o, at)
-		if errors.Is(err, ErrCorrupt) && at > 0 || errors.Is(err, errDamaged) {
+		if errors.Is(err, ErrCorrupt) && at > 0 && !errors.Is(err, ErrDamagedArchive) {
+			err = fmt.Errorf("%w: %w", ErrDamagedArchive, err)
+		}
+		if errors.Is(err, ErrDamagedArchive) {
+			damaged(err)
 			if next, err = nextMagic(ctx, o, at+int64(len(logMagic))); err != nil {
 				return err
 			}
@@ -93,30 +101,28 @@ func eachLogBlock(ctx context.Context, o storage.Object, each func(logBlock) err
 	return nil
 }
 
-var errDamaged = errors.New("damaged block")
-
 // readLogBlock reads the block at a place and gives the place behind it.
 func readLogBlock(ctx context.Context, o storage.Object, at int64) (b logBlock, next int64, err error) {
 	head, err := readRange(ctx, o, at, min(14, o.Size()-at))
 	if err != nil {
 		return b, 0, err
 	}
-	if len(head) < 14 {
-		return b, 0, fmt.Errorf("%w: %w at byte %d", errDamaged, ErrCorrupt, at)
-	}
-	if string(head[:6]) != logMagic {
+	if n := min(len(head), len(logMagic)); string(head[:n]) != logMagic[:n] {
 		return b, 0, fmt.Errorf("%w at byte %d: no log block", ErrCorrupt, at)
+	}
+	if len(head) < 14 {
+		return b, 0, fmt.Errorf("%w: %w at byte %d: cut off", ErrDamagedArchive, ErrCorrupt, at)
 	}
 	size := int64(binary.BigEndian.Uint64(head[6:]))
 	if size < 20 || size > o.Size()-at-14 {
-		return b, 0, fmt.Errorf("%w at byte %d: a size of %d", errDamaged, at, size)
+		return b, 0, fmt.Errorf("%w at byte %d: a size of %d", ErrDamagedArchive, at, size)
 	}
 	text, err := readRange(ctx, o, at+14, size)
 	if err != nil {
 		return b, 0, err
 	}
 	if trailer := binary.BigEndian.Uint64(text[size-8:]); int64(trailer) != size+6 {
-		return b, 0, fmt.Errorf("%w at byte %d: sizes %d and %d", errDamaged, at, size, trailer)
+		return b, 0, fmt.Errorf("%w at byte %d: sizes %d and %d", ErrDamagedArchive, at, size, trailer)
 	}
 	b, err = parseLogBlock(text[:size-8], at+14)
 	return b, at + 14 + size, err
@@ -140,7 +146,7 @@ func parseLogBlock(text []byte, base int64) (b logBlock, err error) {
 		r.fail("log format version %d", version)
 	}
 	if r.err != nil {
-		return b, fmt.Errorf("%w: %w", errDamaged, r.err)
+		return b, fmt.Errorf("%w: %w", ErrDamagedArchive, r.err)
 	}
 	return b, nil
 }

@@ -29,7 +29,20 @@ const (
 
 var historyFile = regexp.MustCompile(`^(\d+)_(\d+)_\d+\.parquet$`)
 
-func archiveV2(ctx context.Context, store storage.Store, cfg *config.Table, r archiveRange) ([]Instant, error) {
+// manifestAttempts is how often the archive is read anew when a file of its manifest is gone: another process has compacted the
+// archive in between, and a newer manifest tells.
+const manifestAttempts = 3
+
+func archiveV2(ctx context.Context, store storage.Store, cfg *config.Table, r archiveRange) (instants []Instant, err error) {
+	for range manifestAttempts {
+		if instants, err = readManifest(ctx, store, cfg, r); !errors.Is(err, storage.ErrNotExist) {
+			break
+		}
+	}
+	return instants, err
+}
+
+func readManifest(ctx context.Context, store storage.Store, cfg *config.Table, r archiveRange) ([]Instant, error) {
 	files, err := historyFiles(ctx, store, cfg.HistoryPath)
 	if err != nil {
 		return nil, err

@@ -872,3 +872,57 @@ func TestPublishWritesOnceAndOnlyRealNames(t *testing.T) {
 		}
 	}
 }
+
+func TestDamagedArchives(t *testing.T) {
+	tb := openSpark(t, "cow_archived_0.15.0")
+	first := ".hoodie/archived/.commits_.archive.1_1-0-1"
+	whole, err := Archive(ctx, tb.store, tb.cfg, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := storage.ReadAll(ctx, tb.store, first, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{"cut off": good[:len(good)-9], "rubbish behind": append(slices.Clone(good), "rubbish"...), "spoilt size": append([]byte("#HUDI#\x7f"), good[7:]...)} {
+		put(t, tb.store, first, text)
+		tl, err := Archive(ctx, tb.store, tb.cfg, "", "")
+		if !errors.Is(err, ErrDamagedArchive) || !strings.Contains(err.Error(), "archive.1_1-0-1") || !strings.Contains(err.Error(), "byte ") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if lost := whole.Len() - tl.Len(); lost < 0 || lost > 4 || name == "rubbish behind" && lost != 0 {
+			t.Errorf("%s: %d of %d instants", name, tl.Len(), whole.Len())
+		}
+	}
+	put(t, tb.store, first, []byte("rubbish"))
+	if tl, err := Archive(ctx, tb.store, tb.cfg, "", ""); !errors.Is(err, ErrCorrupt) || errors.Is(err, ErrDamagedArchive) || tl.Len() != 0 {
+		t.Error(tl.Len(), err)
+	}
+	tb = openSpark(t, "cow_archived_1.2.0")
+	for info, err := range tb.store.List(ctx, tb.cfg.HistoryPath, storage.ListOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(info.Name, ".parquet") {
+			continue
+		}
+		text, err := storage.ReadAll(ctx, tb.store, info.Name, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, bad := range [][]byte{nil, text[:len(text)/2], []byte("PAR1PAR1"), append(slices.Clone(text[:len(text)-8]), 0xff, 0xff, 0xff, 0x7f, 'P', 'A', 'R', '1')} {
+			put(t, tb.store, info.Name, bad)
+			if _, err := Archive(ctx, tb.store, tb.cfg, "", ""); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), info.Name) {
+				t.Errorf("%d bytes: %v", len(bad), err)
+			}
+		}
+		if err := tb.store.Delete(ctx, info.Name); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Archive(ctx, tb.store, tb.cfg, "", ""); !errors.Is(err, storage.ErrNotExist) {
+			t.Error(err)
+		}
+		return
+	}
+	t.Error("no history file")
+}
