@@ -21,7 +21,7 @@ import (
 var archiveFile = regexp.MustCompile(`^\.commits_\.archive\.\d+(_[^/]*)?$`)
 
 func archiveV1(ctx context.Context, store storage.Store, cfg *config.Table, r archiveRange) ([]Instant, error) {
-	c := v1Collector{layout: cfg.Layout, accept: r, index: map[groupKey]int{}, schemas: newSchemaCache()}
+	c := v1Collector{accept: r, index: map[groupKey]int{}, schemas: newSchemaCache()}
 	for info, err := range store.List(ctx, cfg.ArchiveFolder, storage.ListOptions{}) {
 		if errors.Is(err, storage.ErrNotExist) {
 			break
@@ -40,7 +40,6 @@ func archiveV1(ctx context.Context, store storage.Store, cfg *config.Table, r ar
 }
 
 type v1Collector struct {
-	layout   int
 	accept   archiveRange
 	instants []Instant
 	index    map[groupKey]int
