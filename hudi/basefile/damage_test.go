@@ -87,7 +87,7 @@ func TestFlippedBytes(t *testing.T) {
 	data := smallFile(t)
 	var before, after runtime.MemStats
 	for i := range data {
-		for _, x := range []byte{0xff, 0x80, 0x01} {
+		for _, x := range []byte{0xff, 0x01} {
 			bad := append([]byte(nil), data...)
 			bad[i] ^= x
 			runtime.ReadMemStats(&before)

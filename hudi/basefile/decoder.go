@@ -94,7 +94,7 @@ func (d *fixedDecoder[T, U]) read(l *leafReader, n, at int) (entries, values, sl
 	}
 	got, values, err := d.in.ReadBatchInPage(int64(n), src[:n], l.defsFor(n), l.repsFor(n))
 	if err != nil {
-		return 0, 0, 0, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return 0, 0, 0, damaged(err)
 	}
 	entries = int(got)
 	if values > n || entries > n {
@@ -155,7 +155,7 @@ func (d *varDecoder[T]) reserve(n int) {
 func (d *varDecoder[T]) read(l *leafReader, n, at int) (entries, values, slots int, err error) {
 	got, values, err := d.in.ReadBatchInPage(int64(n), d.scratch[:n], l.defsFor(n), l.repsFor(n))
 	if err != nil {
-		return 0, 0, 0, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return 0, 0, 0, damaged(err)
 	}
 	entries = int(got)
 	if values > n || entries > n {
@@ -283,7 +283,7 @@ func (d *wideDecoder) reserve(n int) { d.out.ensure(max(n*d.width, 1)) }
 func (d *wideDecoder) read(l *leafReader, n, at int) (entries, values, slots int, err error) {
 	got, values, err := d.in.ReadBatchInPage(int64(n), d.scratch[:n], l.defsFor(n), l.repsFor(n))
 	if err != nil {
-		return 0, 0, 0, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return 0, 0, 0, damaged(err)
 	}
 	entries = int(got)
 	if values > n || entries > n {
@@ -342,7 +342,7 @@ func (d *boolDecoder) reserve(n int) { d.out.ensure(int(bitutil.BytesForBits(int
 func (d *boolDecoder) read(l *leafReader, n, at int) (entries, values, slots int, err error) {
 	got, values, err := d.in.ReadBatchInPage(int64(n), d.scratch[:n], l.defsFor(n), l.repsFor(n))
 	if err != nil {
-		return 0, 0, 0, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return 0, 0, 0, damaged(err)
 	}
 	entries = int(got)
 	if values > n || entries > n {

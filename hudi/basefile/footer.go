@@ -180,10 +180,23 @@ func (s *skimmer) skip(n uint64) error {
 	return nil
 }
 
+// The Thrift compact types that are looked at by name.
+const (
+	thriftTrue   = 1
+	thriftFalse  = 2
+	thriftStruct = 12
+)
+
 func (s *skimmer) structure(depth int) error {
+	return s.fields(depth, func(int, byte) (bool, error) { return false, nil })
+}
+
+// fields walks the fields of a structure. read may take a field's value and then says true; else it is skipped.
+func (s *skimmer) fields(depth int, read func(id int, kind byte) (bool, error)) error {
 	if depth > 32 {
 		return errTooDeep
 	}
+	id := 0
 	for {
 		head, err := s.byte()
 		if err != nil {
@@ -192,19 +205,37 @@ func (s *skimmer) structure(depth int) error {
 		if head == 0 {
 			return nil
 		}
-		if head>>4 == 0 { // long form: the field's number follows
-			if _, err := s.varint(); err != nil {
+		if delta := int(head >> 4); delta != 0 {
+			id += delta
+		} else { // long form: the field's number follows
+			v, err := s.varint()
+			if err != nil {
 				return err
 			}
+			id = int(int16(v>>1) ^ -int16(v&1))
 		}
 		kind := head & 0x0f
-		if kind == 1 || kind == 2 {
+		taken, err := read(id, kind)
+		if err != nil {
+			return err
+		}
+		if taken || kind == thriftTrue || kind == thriftFalse {
 			continue // a boolean field is its own header
 		}
 		if err := s.value(kind, depth); err != nil {
 			return err
 		}
 	}
+}
+
+// integer takes an i16, i32 or i64.
+func (s *skimmer) integer(kind byte, into *int64) (bool, error) {
+	if kind < 4 || kind > 6 {
+		return false, nil
+	}
+	v, err := s.varint()
+	*into = int64(v>>1) ^ -int64(v&1)
+	return true, err
 }
 
 func (s *skimmer) value(kind byte, depth int) error {

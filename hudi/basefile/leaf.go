@@ -1,6 +1,7 @@
 package basefile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/sluicelake/sluice/hudi/schema"
+	"github.com/sluicelake/sluice/storage"
 )
 
 // pageStep is how many entries are decoded at once: their scratch stays in the processor's cache.
@@ -30,6 +32,7 @@ type leafReader struct {
 	maxRep  int16
 	keep    bool // levels are needed to build what encloses the leaf
 	chunk   file.ColumnChunkReader
+	pages   *pages
 	decoder decoder
 
 	// What has been read and not yet handed out: levels of every entry (if kept), and validity of every slot.
@@ -177,7 +180,7 @@ func countSlots(defs []int16, slotDef int16) int {
 func (l *leafReader) step(n int) error {
 	if !l.chunk.HasNext() {
 		if err := l.chunk.Err(); err != nil {
-			return fmt.Errorf("%w: %w", ErrDamaged, err)
+			return damaged(err)
 		}
 		return io.EOF
 	}
@@ -508,12 +511,19 @@ func appendUUID(dst, v []byte) []byte {
 	return dst
 }
 
-// seek brings the reader to a row of the open row group, by way of the page that begins with the row first.
-func (l *leafReader) seek(first, row int64) error {
+// seek brings the reader to a row of the open row group, by way of the page that holds it.
+func (l *leafReader) seek(locations []pageLocation, row int64) error {
 	l.defs, l.reps, l.entries, l.taken = l.defs[:0], l.reps[:0], 0, 0
 	if l.slots > 0 { // read ahead and not handed out
 		l.take(l.slots).Release()
 	}
+	first := int64(0)
+	for _, p := range locations {
+		if p.first <= row {
+			first = p.first
+		}
+	}
+	l.pages.locations = locations
 	if err := l.seekPage(first); err != nil {
 		return err
 	}
@@ -532,7 +542,19 @@ func (l *leafReader) seek(first, row int64) error {
 func (l *leafReader) seekPage(row int64) (err error) {
 	defer recovered(&err)
 	if err := l.chunk.SeekToRow(row); err != nil {
-		return fmt.Errorf("%w: row %d: %w", ErrDamaged, row, err)
+		return fmt.Errorf("row %d: %w", row, damaged(err))
 	}
 	return nil
+}
+
+// damaged marks an error of the library, unless it has a kind already.
+func damaged(err error) error {
+	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrUnsupported) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, storage.ErrChanged) {
+		return err
+	}
+	var store *storage.Error
+	if errors.As(err, &store) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }

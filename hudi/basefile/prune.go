@@ -392,18 +392,21 @@ func (p *pruner) seekable(g int) bool {
 	return len(p.s.order) > 0
 }
 
-// pageBefore gives the first row of the page of a column that holds the row.
-func (p *pruner) pageBefore(g, column int, row int64) (first int64, err error) {
+// locations gives the places of a column's pages.
+func (p *pruner) locations(g, column int) (out []pageLocation, err error) {
 	defer recovered(&err)
 	rg, err := p.s.reader.GetPageIndexReader().RowGroup(g)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	rows := firstRows(rg, column, p.s.f.groups[g].Rows)
-	if len(rows) == 0 { // seekable saw one
-		return 0, fmt.Errorf("%w: no offset index", ErrDamaged)
+	idx, err := rg.GetOffsetIndex(column)
+	if err != nil || idx == nil { // seekable saw one
+		return nil, fmt.Errorf("%w: no offset index", ErrDamaged)
 	}
-	return rows[sort.Search(len(rows), func(i int) bool { return rows[i] > row })-1], nil
+	for _, l := range idx.GetPageLocations() {
+		out = append(out, pageLocation{l.GetOffset(), l.FirstRowIndex})
+	}
+	return out, nil
 }
 
 // sane checks the place and the lengths inside a column's two indexes before the library decodes them.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -31,6 +32,9 @@ type scan struct {
 	out     *arrow.Schema
 	leaves  []*leafReader
 	order   []*node // node of each leaf
+	codecs  codecs
+	window  int64 // bytes that a column reads at once
+	pool    sync.Pool
 	skip    *pruner // nil without a filter
 	sizes   batchSizes
 }
@@ -74,8 +78,8 @@ func (f *parquetFile) newScan(ctx context.Context, o ScanOptions) (s *scan, err 
 	}
 	s.src = &source{ctx: ctx, obj: f.obj, tail: f.tail}
 	props := parquet.NewReaderProperties(s.mem)
-	props.BufferedStreamEnabled = true
-	props.BufferSize = s.bufferSize()
+	s.window = s.bufferSize()
+	s.pool.New = func() any { return memory.NewResizableBuffer(s.mem) }
 	if s.reader, err = file.NewParquetReader(s.src, file.WithReadProps(props), file.WithMetadata(f.md)); err != nil {
 		return nil, err
 	}
@@ -194,6 +198,7 @@ func (s *scan) release() {
 		l.release()
 	}
 	s.leaves = nil
+	s.codecs.close()
 }
 
 // rowGroup yields the batches of one row group; false: stop.
@@ -261,13 +266,12 @@ func (s *scan) openRowGroup(g int, ranges []rowRange) (err error) {
 			return err
 		}
 	}
-	rg := s.reader.RowGroup(g)
 	for i, l := range s.leaves {
-		chunk, err := rg.Column(s.order[i].column)
-		if err == nil {
-			err = l.open(chunk)
-		}
-		if err != nil {
+		column := s.order[i].column
+		l.pages = newPages(s, g, column)
+		//nolint:staticcheck // the library's only way to decode pages that were read by someone else
+		chunk := file.NewColumnReader(s.f.md.Schema.Column(column), l.pages, s.mem, &s.pool)
+		if err := l.open(chunk); err != nil {
 			return s.inColumn(g, s.order[i].column, err)
 		}
 	}
@@ -306,9 +310,9 @@ func (s *scan) seek(g, index int, r rowRange) error {
 	}
 	for i, l := range s.leaves {
 		column := s.order[i].column
-		first, err := s.skip.pageBefore(g, column, r.from)
+		locations, err := s.skip.locations(g, column)
 		if err == nil {
-			err = l.seek(first, r.from)
+			err = l.seek(locations, r.from)
 		}
 		if err != nil {
 			return s.inColumn(g, column, err)

@@ -59,6 +59,27 @@ func (s *source) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// resident gives bytes that are in memory already, without a copy.
+func (s *source) resident(off, n int64) ([]byte, bool) {
+	i := sort.Search(len(s.near), func(i int) bool { return s.near[i].off > off }) - 1
+	for _, g := range [2]*segment{&s.tail, s.nearAt(i)} {
+		if g != nil && off >= g.off && off+n <= g.off+int64(len(g.data)) {
+			return g.data[off-g.off : off-g.off+n : off-g.off+n], true
+		}
+	}
+	if b, ok := s.obj.(bytesObject); ok && off >= 0 && off+n <= int64(len(b)) {
+		return b[off : off+n : off+n], true
+	}
+	return nil, false
+}
+
+func (s *source) nearAt(i int) *segment {
+	if i < 0 {
+		return nil
+	}
+	return &s.near[i]
+}
+
 func (g *segment) read(p []byte, off int64) (int, bool) {
 	if off < g.off || off+int64(len(p)) > g.off+int64(len(g.data)) {
 		return 0, false
