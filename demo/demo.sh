@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The walk that `make demo` takes: the quickstart table of Apache Hudi (merge on read: 8 trips inserted, 3 updated in log
-# files, 1 deleted), read as it stands and exported whole. Nothing but Go and the program that was just built.
+# The walk that `make demo` takes: the quickstart table of Apache Hudi (merge on read: 8 trips inserted, then updates
+# and deletes, some of them in log files), read as it stands and exported whole. Nothing but Go and the program that was just built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -21,10 +21,10 @@ run sluice table show trips
 run sluice read trips --no-meta -o table
 echo
 echo "The same rows, in the formats that others read:"
-for format in parquet json csv; do
-  run sluice export --source-base-path trips --target-output-path "out-$format" --output-format "$format"
+for format in parquet orc json csv; do
+  run sluice export --source-base-path trips --target-output-path "out-$format" --output-format "$format" --query-type snapshot --query-type snapshot
   (cd "$work" && find "out-$format" -type f | sort | sed 's/^/  /')
 done
 echo
-echo "…and a read-optimized look, which leaves the log files out, as a stale reader sees it:"
+echo "And the read-optimized view, which leaves log files out: rider-G still pays the fare from before the update."
 run sluice read trips --query-type read_optimized --no-meta -o json

@@ -1,4 +1,4 @@
-// Package export copies a table out as it is at one instant: as a Hudi table, or as Parquet, JSON or CSV files. It is the
+// Package export copies a table out as it is at one instant: as a Hudi table, or as Parquet, ORC, JSON or CSV files. It is the
 // job of HoodieSnapshotExporter and HoodieSnapshotCopier, with their flags, checks and messages, in the shape that every
 // job has: plan, tasks, commit.
 package export
@@ -15,13 +15,13 @@ import (
 // Format of the files that an export writes.
 type Format string
 
-// The formats. ORC belongs to the original's list.
+// The formats. CSV is not one of the original's.
 const (
 	Hudi    Format = "hudi"
 	Parquet Format = "parquet"
 	JSON    Format = "json"
-	CSV     Format = "csv"
 	ORC     Format = "orc"
+	CSV     Format = "csv"
 )
 
 // ParseFormat accepts any letter case. The message is the original's, with our formats.
@@ -79,7 +79,7 @@ type Config struct {
 	Partitioner    string // "hoodie-partition-path[:column]", "fields:a,b", "none"
 	Parallelism    int    // tasks at once; 0 means one for each CPU
 
-	Compression string         // of the format: see Compressions; default snappy for Parquet, gzip for JSON, none for CSV
+	Compression string         // of the format: see Compressions; the first of them is the default
 	Timestamps  Timestamps     // Parquet; default Int64
 	Zone        *time.Location // in which JSON and CSV print timestamps; default UTC
 	TableZone   *time.Location // of the table's instants when its properties say LOCAL; default UTC
@@ -102,6 +102,8 @@ func Compressions(f Format) []string {
 	switch f {
 	case Parquet:
 		return []string{"snappy", "zstd", "gzip", "none"}
+	case ORC:
+		return []string{"snappy", "zlib", "zstd", "lz4", "none"}
 	case JSON:
 		return []string{"gzip", "zstd", "none"}
 	case CSV:

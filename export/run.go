@@ -189,9 +189,6 @@ func (j *job) plan(ctx context.Context) error {
 		}
 		return nil
 	}
-	if j.cfg.Format == ORC {
-		return fmt.Errorf("%w: output format orc is not built yet; choose parquet, json, csv or hudi", hudi.ErrUnsupported)
-	}
 	if j.layout, err = newLayout(&j.cfg, j.snap.Schema()); err != nil {
 		return err
 	}
@@ -452,7 +449,7 @@ func suffix(c *Config) string {
 	switch {
 	case c.Compression == "none":
 		return ext
-	case c.Format == Parquet:
+	case c.Format == Parquet || c.Format == ORC:
 		return "." + strings.ReplaceAll(c.Compression, "gzip", "gz") + ext
 	case c.Compression == "gzip":
 		return ext + ".gz"

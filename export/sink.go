@@ -18,6 +18,7 @@ import (
 	"github.com/sluicelake/sluice/hudi/encode"
 	"github.com/sluicelake/sluice/hudi/filegroup"
 	"github.com/sluicelake/sluice/hudi/read"
+	"github.com/sluicelake/sluice/orc"
 	"github.com/sluicelake/sluice/storage"
 )
 
@@ -228,12 +229,20 @@ func newRowFile(c *Config, schema *arrow.Schema, w io.Writer) (rowFile, error) {
 	switch c.Format {
 	case Parquet:
 		return NewParquet(w, schema, ParquetOptions{Compression: c.Compression, Int96: c.Timestamps == Int96})
+	case ORC:
+		return newORC(w, schema, c.Compression)
 	case JSON:
 		return compressed(c.Compression, w, func(w io.Writer) (rowFile, error) { return NewJSON(w, schema, opts) })
 	case CSV:
 		return compressed(c.Compression, w, func(w io.Writer) (rowFile, error) { return NewCSV(w, schema, opts) })
 	}
 	return nil, fmt.Errorf("format %s has no files of rows", c.Format)
+}
+
+// newORC starts an ORC file with the timestamps that Spark and Hive read: plain ones, a clock in UTC.
+func newORC(w io.Writer, schema *arrow.Schema, codec string) (rowFile, error) {
+	codecs := map[string]orc.Compression{"snappy": orc.Snappy, "zlib": orc.Zlib, "lz4": orc.LZ4, "zstd": orc.ZSTD, "none": orc.None}
+	return orc.NewWriter(w, optionalSchema(schema), orc.WriterOptions{Compression: codecs[codec]})
 }
 
 // squeezed is a row file with a compressor between it and the writer.

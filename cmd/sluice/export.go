@@ -17,14 +17,14 @@ func (a *app) exportCommand() *cobra.Command {
 	var format, rows, prefix, zone, timestamps, parallelism string
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Copy a table out at one instant: as a Hudi table, Parquet, JSON or CSV",
+		Short: "Copy a table out at one instant: as a Hudi table, Parquet, ORC, JSON or CSV",
 		Long: `Export a snapshot of a table. The flags are those of HoodieSnapshotExporter, so a spark-submit line can be pasted behind the verb;
 the folder of the target must not exist, and _SUCCESS in it comes last.
 
 Rows: --query-type read_optimized (the default, as the original) takes base files only and says how many file groups have log files
 that it left out; --query-type snapshot takes every row of the instant, logs merged.
 
-Formats: hudi copies the table's own files; parquet, json (JSON Lines) and csv hold the table's columns without the _hoodie_ meta
+Formats: hudi copies the table's own files; parquet, orc, json (JSON Lines) and csv hold the table's columns without the _hoodie_ meta
 columns. Partition values and nulls are written as Spark writes them.
 
 ` + exitHelp,
@@ -60,7 +60,7 @@ columns. Partition values and nulls are written as Spark writes them.
 	f := cmd.Flags()
 	f.StringVar(&c.Source, "source-base-path", "", "base path of the table (required)")
 	f.StringVar(&c.Target, "target-output-path", "", "folder of this snapshot; must not exist (required)")
-	f.StringVar(&format, "output-format", "", "hudi, parquet, json or csv (required)")
+	f.StringVar(&format, "output-format", "", "hudi, parquet, orc, json or csv (required)")
 	f.StringVar(&c.PartitionField, "output-partition-field", "", "column by whose values the files are put into folders <column>=<value>")
 	f.StringVar(&c.Partitioner, "output-partitioner", "", "hoodie-partition-path[:<column>] keeps the table's own partitions; fields:<a>,<b> takes several columns")
 	f.StringVar(&parallelism, "parallelism", "0", "tasks at once (-pl); 0 means one for each CPU")
@@ -68,7 +68,7 @@ columns. Partition values and nulls are written as Spark writes them.
 	f.StringVar(&c.AsOf, "as-of", "", "instant or date; default the newest completed write")
 	f.StringVar(&c.Begin, "begin-instant", "", "only rows changed after this instant (completion time from table version 8 on)")
 	f.StringVar(&c.End, "end-instant", "", "only rows changed up to and including this instant")
-	f.StringVar(&c.Compression, "compression", "", "parquet: snappy, zstd, gzip, none; json: gzip, zstd, none; csv: none, gzip, zstd (the first is the default)")
+	f.StringVar(&c.Compression, "compression", "", "parquet: snappy, zstd, gzip, none; orc: snappy, zlib, zstd, lz4, none; json: gzip, zstd, none; csv: none, gzip, zstd (the first is the default)")
 	f.StringVar(&timestamps, "parquet-timestamps", string(export.Int64), "int64 (microseconds) or int96 (as Spark's default)")
 	f.StringVar(&zone, "timezone", "UTC", "zone in which json and csv print timestamps")
 	f.StringVar(&prefix, "snapshot-prefix", "", "sub-folder of the target for this snapshot (-sp)")

@@ -48,7 +48,6 @@ var elsewhere = map[string]string{
 	"case/partitioner_orc":        "the same",
 	"case/both":                   "the same",
 	"case/partitioner_wrongclass": "the same: refused, with another text",
-	"case/pf_symbol_orc":          "orc is another issue",
 	"case/partitioner_hudi":       "ignored with a notice, as the original ignores it",
 	"case/fmt_HUDI":               "formats in any letter case (A.1)",
 	"case/fmt_Parquet":            "the same",
@@ -296,6 +295,10 @@ var beyond = map[string]int{
 	"cow_ancient_dates":      5, // dates before 1582 as they are (A.7)
 }
 
+// holdsBeforeEpoch are the tables with a timestamp in the last second before 1970, for which ORC has no form: the original
+// writes it and reads back a second that is after 1970. Sluice refuses it.
+var holdsBeforeEpoch = map[string]bool{"cow_nonpartitioned_types": true, "cow_ancient_dates": true}
+
 // Every table is exported with the rows of the original in json, parquet and hudi, and the copy holds its files.
 func TestOriginalExporterTables(t *testing.T) {
 	for _, name := range fixture.ExporterNames(t) {
@@ -307,13 +310,19 @@ func TestOriginalExporterTables(t *testing.T) {
 				t.Fatal(err)
 			}
 			out := t.TempDir()
-			for _, format := range []string{"json", "hudi", "parquet", "csv"} {
+			for _, format := range []string{"json", "hudi", "parquet", "orc", "csv"} {
 				target := filepath.Join(out, format)
 				code, _, errs := sluice(t, "export", "--source-base-path", source, "--target-output-path", target, "--output-format", format, "--quiet")
 				like := want.Outputs[format]
 				n, more := beyond[name]
 				if format == "csv" { // not a format of the original: as json
 					like = want.Outputs["json"]
+				}
+				if format == "orc" && holdsBeforeEpoch[name] {
+					if code != 1 || !strings.Contains(errs, "1969-12-31T23:59:59.999Z cannot be stored") {
+						t.Errorf("orc: exit code %d: %s", code, errs)
+					}
+					continue
 				}
 				switch {
 				case !like.OK && !(more && format != "hudi"):

@@ -68,11 +68,7 @@ func (p *Plan) recordKeys() (keySource, error) {
 	if cfg.PopulateMetaFields {
 		return storedKeys{}, nil
 	}
-	props := map[string]string{}
-	for _, name := range cfg.Props.Keys() {
-		props[name], _ = cfg.Props.Get(name)
-	}
-	gen, err := keygen.New(keygen.Options{Table: props, Schema: p.table, HasCommits: true})
+	gen, err := keygen.New(keygen.Options{Table: keygen.PropertiesOf(cfg), Schema: p.table, HasCommits: true})
 	if err != nil {
 		return nil, fmt.Errorf("the table keeps no record keys (hoodie.populate.meta.fields=false) and they can't be made from its key fields: %w", err)
 	}

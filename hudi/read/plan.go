@@ -138,7 +138,7 @@ func (p *Plan) schemaOfFiles(ctx context.Context) (*schema.Type, error) {
 	if newest == nil {
 		return nil, fmt.Errorf("%w: neither a commit nor the properties name a schema, and there is no data file to ask", timeline.ErrNoSchema)
 	}
-	f, err := basefile.Open(ctx, p.src.Store, newest.Name, basefile.Options{})
+	f, err := basefile.Open(ctx, p.src.Store, newest.Name, basefile.Options{Formats: formats()})
 	if err != nil {
 		return nil, err
 	}

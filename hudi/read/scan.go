@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicelake/sluice/hudi/basefile"
 	"github.com/sluicelake/sluice/hudi/filegroup"
+	"github.com/sluicelake/sluice/hudi/orcfile"
 	"github.com/sluicelake/sluice/hudi/predicate"
 	"github.com/sluicelake/sluice/hudi/schema"
 )
@@ -43,12 +44,16 @@ const DefaultMemory = 256 << 20
 
 // scan is one compiled set of options for a plan.
 type scan struct {
-	plan    *Plan
-	opts    ScanOptions
-	output  *arrow.Schema     // what comes out
-	read    *arrow.Schema     // output, plus what the filter and the range look at
-	filter  *predicate.Filter // bound to read; nil when there is none
-	formats map[string]basefile.Format
+	plan   *Plan
+	opts   ScanOptions
+	output *arrow.Schema     // what comes out
+	read   *arrow.Schema     // output, plus what the filter and the range look at
+	filter *predicate.Filter // bound to read; nil when there is none
+}
+
+// formats are the base file formats beside Parquet.
+func formats() map[string]basefile.Format {
+	return map[string]basefile.Format{orcfile.Ext: orcfile.Format{}}
 }
 
 // Reader scans slices of a plan under one set of options. It is safe for concurrent use.
@@ -221,7 +226,7 @@ func (s *scan) base(ctx context.Context, sl filegroup.Slice, columns *arrow.Sche
 // baseRows is base with the number of each batch's first row in the file.
 func (s *scan) baseRows(ctx context.Context, sl filegroup.Slice, columns *arrow.Schema, filter predicate.Expr) iter.Seq2[basefile.Batch, error] {
 	return func(yield func(basefile.Batch, error) bool) {
-		f, err := basefile.Open(ctx, s.plan.src.Store, sl.Base.Name, basefile.Options{Alloc: s.opts.Alloc, Warn: s.opts.Warn, Formats: s.formats})
+		f, err := basefile.Open(ctx, s.plan.src.Store, sl.Base.Name, basefile.Options{Alloc: s.opts.Alloc, Warn: s.opts.Warn, Formats: formats()})
 		if err != nil {
 			yield(basefile.Batch{}, err)
 			return
