@@ -168,6 +168,7 @@ var (
 
 // calendar is a local time taken apart, as far as a pattern asks.
 type calendar struct {
+	local            int64 // ms
 	day              int64 // days since 1970-01-01
 	inDay            int64 // ms
 	year, month, dom int64
@@ -175,7 +176,7 @@ type calendar struct {
 
 func (c *calendar) set(local int64) {
 	day := floorDiv(local, msPerDay)
-	c.inDay = local - day*msPerDay
+	c.local, c.inDay = local, local-day*msPerDay
 	if day != c.day || c.month == 0 {
 		c.day = day
 		c.year, c.month, c.dom = civil(day)
@@ -184,6 +185,48 @@ func (c *calendar) set(local int64) {
 
 // weekday is 1 for Monday to 7 for Sunday.
 func weekday(day int64) int64 { return day + 3 - floorDiv(day+3, 7)*7 + 1 }
+
+// weekday of the local time. At the lower end of time the reference's subtraction overflows.
+func (c *calendar) weekday() int64 {
+	if ms := c.local; ms < 0 && ms-(msPerDay-1) > 0 {
+		return weekday((ms - (msPerDay - 1)) / msPerDay)
+	}
+	return weekday(c.day)
+}
+
+// weekYear of the local time. At the ends of time the first week of a year overflows, and what the reference
+// makes of it is part of its keys.
+func (c *calendar) weekYear() (weekyear, week int64) {
+	if c.year > minYear && c.year < maxYear {
+		return weekYear(c.day, c.year)
+	}
+	const msPerWeek = 7 * msPerDay
+	start := func(year int64) int64 { // of week 1, in ms that wrap around
+		jan := daysOf(year, 1, 1) * msPerDay
+		dow := weekday(floorDiv(jan, msPerDay))
+		if dow > 4 {
+			dow -= 7
+		}
+		return jan - (dow-1)*msPerDay
+	}
+	switch first, next := start(c.year), start(c.year+1); {
+	case c.local < first:
+		week = (first - start(c.year-1)) / msPerWeek
+	case c.local >= next:
+		week = 1
+	default:
+		week = (c.local-first)/msPerWeek + 1
+	}
+	shifted := c.local
+	switch {
+	case week == 1:
+		shifted += msPerWeek
+	case week > 51:
+		shifted -= 2 * msPerWeek
+	}
+	weekyear, _, _ = civil(floorDiv(shifted, msPerDay))
+	return weekyear, week
+}
 
 func dayOfYear(day, year int64) int64 { return day - daysOf(year, 1, 1) + 1 }
 
@@ -251,7 +294,7 @@ func (e *part) print(dst []byte, c *calendar) []byte {
 		year := c.year
 		switch e.letter {
 		case 'x':
-			year, _ = weekYear(c.day, c.year)
+			year, _ = c.weekYear()
 		case 'Y':
 			if year <= 0 {
 				year = 1 - year
@@ -271,12 +314,12 @@ func (e *part) print(dst []byte, c *calendar) []byte {
 	case 'D':
 		return appendPadded(dst, dayOfYear(c.day, c.year), e.min)
 	case 'w':
-		_, week := weekYear(c.day, c.year)
+		_, week := c.weekYear()
 		return appendPadded(dst, week, e.min)
 	case 'e':
-		return appendPadded(dst, weekday(c.day), e.min)
+		return appendPadded(dst, c.weekday(), e.min)
 	case 'E':
-		return appendName(dst, dayNames[weekday(c.day)-1], e.prefersShort())
+		return appendName(dst, dayNames[c.weekday()-1], e.prefersShort())
 	}
 	return e.printTime(dst, c.inDay)
 }

@@ -331,10 +331,16 @@ func fixedOrUTC(ms int64) *zone {
 	return fixedZone(ms)
 }
 
-// readZoneID reads the longest id that Joda knows.
+// readZoneID reads the longest id that Joda knows. A slash among the first characters means that the id has one, so that
+// in "UTC/2020" no id is found.
 func readZoneID(b *bucket, text string) int {
+	const longestArea = len("Antarctica/")
+	withSlash := strings.IndexByte(text[:min(len(text), longestArea)], '/')
 	for n := min(len(text), 40); n > 0; n-- {
 		id := text[:n]
+		if withSlash >= 0 && n <= withSlash {
+			break
+		}
 		joda, ok := zoneIDs()[id]
 		switch id {
 		case "EST", "MST", "HST":

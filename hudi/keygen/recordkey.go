@@ -146,6 +146,9 @@ func Bucket(key string, fields []string, n int, r Release) (int, error) {
 	if n <= 0 {
 		return 0, fmt.Errorf("bucket of a record key: %d buckets", n)
 	}
+	if !strings.Contains(key, ":") {
+		return BucketOf([]Part{{Text: key}}, n), nil // a key without names is one value in every release
+	}
 	parts, err := ParseRecordKey(key, fields, r)
 	if err != nil {
 		return 0, err
