@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -106,17 +105,6 @@ func TestFlippedBytes(t *testing.T) {
 func FuzzOpen(f *testing.F) {
 	f.Add(smallFile(f))
 	f.Add(ordersFile(f, 20, 10, compress.Codecs.Gzip))
-	files, err := filepath.Glob("testdata/*.parquet")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, name := range files {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
-	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 1<<20 {
 			return

@@ -177,6 +177,25 @@ func TestConstants(t *testing.T) {
 	check(t, data, o, `{"dt":"path","id":1,"p":null}`+"\n"+`{"dt":"path","id":2,"p":null}`)
 }
 
+// A scan of no columns counts rows without reading any.
+func TestNoColumns(t *testing.T) {
+	f, err := basefile.OpenBytes(context.Background(), "f.parquet", smallFile(t), basefile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := int64(0)
+	for b, err := range f.Scan(context.Background(), basefile.ScanOptions{Columns: arrow.NewSchema(nil, nil)}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += b.NumRows()
+		b.Release()
+	}
+	if n != 3 {
+		t.Error(n)
+	}
+}
+
 // Two columns of one name are an error when that name is asked for, and only then.
 func TestColumnNames(t *testing.T) {
 	i32 := parquet.Types.Int32
