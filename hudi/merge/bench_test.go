@@ -1,7 +1,6 @@
 package merge
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -82,7 +81,7 @@ func BenchmarkOver(b *testing.B) {
 				}
 				began, beganCPU := time.Now(), cpuTime()
 				n := int64(0)
-				for batch, err := range log.Over(context.Background(), retained(base)) {
+				for batch, err := range log.Over(b.Context(), retained(base)) {
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -36,8 +36,8 @@ func (st *state) compact() error {
 		return err
 	}
 	var rows, blocks []int32
-	flush := func(list *[]int32, make func([]int32) ([]*chunk, error)) error {
-		cs, err := make(*list)
+	flush := func(list *[]int32, copyRows func([]int32) ([]*chunk, error)) error {
+		cs, err := copyRows(*list)
 		if err != nil {
 			return err
 		}
@@ -53,12 +53,12 @@ func (st *state) compact() error {
 		return nil
 	}
 	for i := range st.entries {
-		list, mk := &rows, func(l []int32) ([]*chunk, error) { return st.compactData(l, over) }
+		list, copyRows := &rows, func(l []int32) ([]*chunk, error) { return st.compactData(l, over) }
 		if st.entries[i].bare {
-			list, mk = &blocks, st.compactBlocks
+			list, copyRows = &blocks, st.compactBlocks
 		}
 		if *list = append(*list, int32(i)); len(*list) == compactRows {
-			if err := flush(list, mk); err != nil {
+			if err := flush(list, copyRows); err != nil {
 				return fail(err)
 			}
 		}

@@ -1,7 +1,6 @@
 package merge
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -173,7 +172,7 @@ func statements(t *testing.T, rule *Rule, list []string) iter.Seq2[arrow.RecordB
 			t.Fatal(err)
 		}
 	}
-	return log.Over(context.Background(), once(insert(list[0])))
+	return log.Over(t.Context(), once(insert(list[0])))
 }
 
 // Fixture mor_duplicates: two base rows of one key, an upsert and a delete in the log. Spark with 0.15.0 applies each to the
@@ -194,7 +193,7 @@ func TestTwins(t *testing.T) {
 				t.Fatal(err)
 			}
 			base := batchOf(t, rule, row{"1", 10, "a"}, row{"1", 11, "a twin"}, row{"2", 10, "b"}, row{"2", 10, "b twin"}, row{"3", 1, "c"})
-			got := texts(t, log.Over(context.Background(), once(base)))
+			got := texts(t, log.Over(t.Context(), once(base)))
 			expect := map[int][]string{
 				6: {kv("1", 11, "a twin"), kv("1", 30, "a3"), kv("2", 10, "b twin"), kv("3", 1, "c")},
 				8: {kv("1", 30, "a3"), kv("1", 30, "a3"), kv("3", 1, "c")},
@@ -346,7 +345,7 @@ func (h history) run(t *testing.T, r *Rule, o LogOptions, chunks int) []string {
 			}
 		}
 	}
-	return texts(t, log.Over(context.Background(), once(cut(h.base)...)))
+	return texts(t, log.Over(t.Context(), once(cut(h.base)...)))
 }
 
 // Any budget, any cut in batches, and the row-by-row model give the same rows, for every family of rules.

@@ -43,7 +43,7 @@ func (m *meter) Free(b []byte) {
 // A log of four times the budget whose keys are all different, over a base file that has all of them and as many others:
 // Arrow memory and the live Go heap stay within the budget and 40 MiB, and no row is lost, doubled or old.
 func TestLogAboveBudget(t *testing.T) {
-	const budget, size = 8 << 20, 4096
+	const budget, size = 4 << 20, 4096
 	table := trips(t)
 	rule := compile(t, Options{TableVersion: 9, MergeMode: EventTime, OrderingFields: []string{"ts"}, Schema: table})
 	m := &meter{Allocator: memory.DefaultAllocator}
@@ -80,7 +80,7 @@ func TestLogAboveBudget(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	seen := make([]bool, stored)
 	fresh, batches, heap := 0, 0, int64(0)
-	for b, err := range log.Over(context.Background(), base) {
+	for b, err := range log.Over(t.Context(), base) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestHotKeysDoNotSpill(t *testing.T) {
 	if log.Spilled() {
 		t.Error("spilled")
 	}
-	rows := texts(t, log.Rows(context.Background()))
+	rows := texts(t, log.Rows(t.Context()))
 	if len(rows) != 100 || m.now.Load() != 0 {
 		t.Errorf("%d rows, %d bytes left", len(rows), m.now.Load())
 	}
@@ -150,7 +150,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	broken := errors.New("broken base file")
 	for name, use := range map[string]func(*Log) error{
 		"error of the base file": func(l *Log) error {
-			for _, err := range l.Over(context.Background(), func(yield func(arrow.RecordBatch, error) bool) { yield(nil, broken) }) {
+			for _, err := range l.Over(t.Context(), func(yield func(arrow.RecordBatch, error) bool) { yield(nil, broken) }) {
 				if errors.Is(err, broken) {
 					return nil
 				}
@@ -158,7 +158,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			return errors.New("the error did not come through")
 		},
 		"stopped early": func(l *Log) error {
-			for b, err := range l.Rows(context.Background()) {
+			for b, err := range l.Rows(t.Context()) {
 				if err != nil {
 					return err
 				}
@@ -168,7 +168,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			return nil
 		},
 		"cancelled": func(l *Log) error {
-			ctx, cancel := context.WithCancel(context.Background())
+			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			for _, err := range l.Rows(ctx) {
 				if !errors.Is(err, context.Canceled) {
@@ -218,7 +218,7 @@ func TestSpillNamesTheFolder(t *testing.T) {
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
-	for _, err := range log.Rows(context.Background()) { // what is left is not whole: no row may come
+	for _, err := range log.Rows(t.Context()) { // what is left is not whole: no row may come
 		if !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("after the failure: %v", err)
 		}
