@@ -41,7 +41,30 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-func fuzzFrames(t *testing.T, store storage.Store, name string, data []byte) {
+// TestFlippedBits runs the same checks over files with one damaged byte each.
+func TestFlippedBits(t *testing.T) {
+	for name, f := range javaFiles(t, "1.2.0") {
+		switch name {
+		case "blocks", "avro_positions", "hfile", "cdc", "partial", "compacted":
+		default:
+			continue
+		}
+		whole := readJava(t, "1.2.0", f.File)
+		for at := 0; at < len(whole); at += 3 {
+			damaged := bytes.Clone(whole)
+			damaged[at] ^= 1 << (at % 8)
+			store := put(t, f.File, damaged)
+			fuzzFrames(t, store, f.File, damaged)
+			if refs, _, err := Scan(t.Context(), store, []string{f.File}, ScanOptions{}); err == nil {
+				for _, r := range refs {
+					fuzzRef(t.Context(), r)
+				}
+			}
+		}
+	}
+}
+
+func fuzzFrames(t testing.TB, store storage.Store, name string, data []byte) {
 	obj, err := store.Open(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)

@@ -95,10 +95,12 @@ func (a *Appender) AppendKeyed(key, record []byte) error {
 }
 
 type binder struct {
-	key   string
-	skips map[*schema.Type]*step
-	sizes map[*schema.Type]int
-	err   error
+	key string
+	// keyText is the column named key, if it is text.
+	keyText *array.StringBuilder
+	skips   map[*schema.Type]*step
+	sizes   map[*schema.Type]int
+	err     error
 }
 
 func (bd *binder) record(t *schema.Type, n *node, builder func(int) array.Builder, top bool) []step {
@@ -109,10 +111,12 @@ func (bd *binder) record(t *schema.Type, n *node, builder func(int) array.Builde
 		switch {
 		case w == nil:
 			steps = append(steps, bd.skip(f.Type))
-		case top && bd.key != "" && f.Name == bd.key && f.Type.Kind == schema.String:
-			steps = append(steps, keyStep(builder(w.at).(*array.StringBuilder)))
 		default:
-			steps = append(steps, bd.value(f.Type, w.sub, builder(w.at)))
+			b := builder(w.at)
+			if text, ok := b.(*array.StringBuilder); ok && top && f.Name == bd.key {
+				bd.keyText = text
+			}
+			steps = append(steps, bd.value(f.Type, w.sub, b))
 		}
 	}
 	return steps
@@ -220,6 +224,9 @@ func (bd *binder) scalar(t *schema.Type, b array.Builder) step {
 		}
 		return func(c *cursor) { b.Append(c.double()) }
 	case *array.StringBuilder:
+		if b == bd.keyText {
+			return keyStep(b)
+		}
 		return func(c *cursor) { b.BinaryBuilder.Append(c.bytes()) }
 	}
 	bd.err = fmt.Errorf("%s as %s can't be decoded", t.Kind, b.Type())

@@ -168,6 +168,11 @@ func TestKeyOfHFile(t *testing.T) {
 	if err != nil || got != `[{"key":"key0","v":"a"},{"key":"k","v":""}]` {
 		t.Errorf("%s, %v", got, err)
 	}
+	nullable := mustParse(t, `{"type":"record","name":"kv","fields":[{"name":"key","type":["null","string"]}]}`)
+	got, err = decode(t, nullable, Options{Key: "key"}, []byte{2, 0}, []byte{0}, []byte{2, 2, 'k'})
+	if err != nil || got != `[{"key":"key0"},{"key":null},{"key":"k"}]` {
+		t.Errorf("%s, %v", got, err)
+	}
 }
 
 // A record that is cut, too long or lies about a length is an error, whether its fields are wanted or skipped.
