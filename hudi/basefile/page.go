@@ -58,7 +58,8 @@ type pages struct {
 
 	data, dict *memory.Buffer
 	page       file.Page
-	dictionary *file.DictionaryPage
+	at         int64 // place of the page that was read last
+	dictAt     int64 // place of the dictionary that was given, 0: none yet
 	first      int64 // row with which the next data page begins, -1 unknown
 	locations  []pageLocation
 	values     int64
@@ -170,22 +171,22 @@ func (p *pages) config(h *pageHeader) file.DataPageConfig {
 }
 
 func (p *pages) dictionaryOf(h *pageHeader, body []byte) (file.Page, error) {
-	if p.dictionary != nil {
-		return nil, nil // after a seek to the start: the decoder has it
+	if p.dictAt == p.at {
+		return nil, nil // read again after a seek to the start: the decoder has it
+	}
+	if p.dictAt != 0 {
+		return nil, fmt.Errorf("%w: a second dictionary in one column chunk", ErrDamaged)
 	}
 	buf, err := p.unpack(p.dict, h, body, 0)
 	if err != nil {
 		return nil, err
 	}
-	p.dictionary = file.NewDictionaryPage(buf, int32(h.values), parquet.Encoding(h.encoding))
-	return p.dictionary, nil
+	p.dictAt = p.at
+	return file.NewDictionaryPage(buf, int32(h.values), parquet.Encoding(h.encoding)), nil
 }
 
 // GetDictionaryPage gives the dictionary at the start of the chunk to a reader that has jumped over it.
 func (p *pages) GetDictionaryPage() (*file.DictionaryPage, error) {
-	if p.dictionary != nil {
-		return p.dictionary, nil
-	}
 	save := p.off
 	defer func() { p.off = save }()
 	p.off = p.start
@@ -194,10 +195,10 @@ func (p *pages) GetDictionaryPage() (*file.DictionaryPage, error) {
 		return nil, err
 	}
 	page, err := p.dictionaryOf(h, body)
-	if err != nil {
+	if page == nil {
 		return nil, err
 	}
-	return page.(*file.DictionaryPage), nil
+	return page.(*file.DictionaryPage), err
 }
 
 // SeekToPageWithRow reads the page that begins with the row, or holds it, by the locations.
@@ -247,6 +248,7 @@ func (p *pages) body() (*pageHeader, []byte, error) {
 	if h.hasCRC && crc32.ChecksumIEEE(body) != uint32(h.crc) {
 		return nil, nil, fmt.Errorf("%w: the page's checksum differs", ErrDamaged)
 	}
+	p.at = p.off
 	p.off += size + h.compressed
 	return h, body, nil
 }
