@@ -127,6 +127,7 @@ const (
 	classReverse
 	classNonDefaults
 	classPartial
+	classAvro
 	classEmpty
 	classDms
 	classMySQL
@@ -163,7 +164,7 @@ func (e *payloadEngine) within(m *merger, old, new *side) verdict {
 			return keepOld
 		}
 		return takeNew
-	case classEmpty:
+	case classAvro, classEmpty:
 		return takeNew
 	case classFirst:
 		if compareOrder(old, new) >= 0 {
@@ -378,6 +379,9 @@ func (m *merger) goneOnInsert(s *side) bool {
 // deadColumns reports whether a version put together from several is a delete by its columns.
 func (m *merger) deadColumns(s *side) bool {
 	l := m.l
+	if l.allDead {
+		return true
+	}
 	if l.flag >= 0 {
 		arr, row := s.column(l.flag, m.chunks)
 		if a, ok := arr.(*array.Boolean); ok && a.IsValid(row) && a.Value(row) {

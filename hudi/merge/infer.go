@@ -38,6 +38,7 @@ const (
 	PayloadReverse     = "org.apache.hudi.common.model.ReverseOrderHoodieRecordPayload"
 	PayloadNonDefaults = "org.apache.hudi.common.model.OverwriteNonDefaultsWithLatestAvroPayload"
 	PayloadPartial     = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
+	PayloadAvro        = "org.apache.hudi.common.model.HoodieAvroPayload"
 	PayloadEmpty       = "org.apache.hudi.common.model.EmptyHoodieRecordPayload"
 	PayloadAWSDms      = "org.apache.hudi.common.model.AWSDmsAvroPayload"
 	PayloadMySQL       = "org.apache.hudi.common.model.debezium.MySqlDebeziumAvroPayload"

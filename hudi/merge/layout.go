@@ -22,8 +22,9 @@ type layout struct {
 	flag, operation, mark int // columns, or -1: _hoodie_is_deleted, _hoodie_operation, the custom delete field
 	markText              string
 	markAnyCase           bool
-	insertMark            int // the custom delete field where it counts for inserts only, or -1
-	sequence              int // _event_seq, _event_lsn, or -1
+	allDead               bool // EmptyHoodieRecordPayload: every record is a delete
+	insertMark            int  // the custom delete field where it counts for inserts only, or -1
+	sequence              int  // _event_seq, _event_lsn, or -1
 
 	// nullIsIntZero: Java puts the Int 0 in place of a null ordering value, which it can compare where the column's values
 	// are Ints too. Elsewhere Java fails, and a null orders before everything here.
@@ -41,7 +42,7 @@ type layout struct {
 func (b *binder) layout() (*layout, error) {
 	s := b.o.Arrow
 	l := &layout{schema: s, nullIsIntZero: b.nullIsIntZero, nullBaseIsIntZero: b.nullBaseIsIntZero,
-		markText: b.deleteMark, markAnyCase: b.deleteMarkAnyCase, flag: -1, operation: -1}
+		markText: b.deleteMark, markAnyCase: b.deleteMarkAnyCase, allDead: b.allDead, flag: -1, operation: -1}
 	l.key = columnOf(s, schema.RecordKey)
 	for _, name := range b.o.OrderingFields {
 		path := pathOf(s, name)
@@ -295,6 +296,13 @@ func (l *layout) ordColumns(cols []arrow.Array) []ordColumn {
 // _hoodie_operation D or -U, the custom delete field equal to its marker. Nil when there are none.
 func (l *layout) deadRows(cols []arrow.Array, n int) []bool {
 	var dead []bool
+	if l.allDead {
+		dead = make([]bool, n)
+		for i := range dead {
+			dead[i] = true
+		}
+		return dead
+	}
 	mark := func(row int) {
 		if dead == nil {
 			dead = make([]bool, n)

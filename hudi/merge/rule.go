@@ -132,6 +132,7 @@ type binder struct {
 	nullBaseIsIntZero bool
 	recheck           bool
 	markOnInsert      bool
+	allDead           bool   // every record is a delete
 	lacking           string // a column of the table that the projection lacks
 }
 
@@ -249,12 +250,14 @@ func (b *binder) payload(class string) (engine, string, error) {
 		if field, mark := b.prop(propDeleteField), b.prop(propDeleteMark); field != "" && mark != "" {
 			b.deleteField, b.deleteMark, b.markOnInsert = field, mark, true
 		}
+	case PayloadAvro:
+		e.class, b.flag = classAvro, false
 	case PayloadNonDefaults:
 		e.class, b.fill = classNonDefaults, fillEqual
 	case PayloadPartial:
 		e.class, b.fill = classPartial, fillNull
 	case PayloadEmpty:
-		e.class = classEmpty
+		e.class, b.allDead = classEmpty, true
 	case PayloadAWSDms:
 		e.class, b.deleteField, b.deleteMark, b.deleteMarkAnyCase = classDms, "Op", "D", true
 		if !b.has("Op") {
