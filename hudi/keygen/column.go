@@ -127,6 +127,9 @@ func decimalWidth(precision int32) int {
 // kindOf tells what an Arrow type is in Avro. Types without an exact counterpart are refused: their text would depend on
 // how a writer casts them.
 func kindOf(dt arrow.DataType, avro *schema.Type) (Kind, error) {
+	if avro != nil && avro.Kind == schema.Union && dt.ID() != arrow.INT64 {
+		return Absent, fmt.Errorf("a union of several types has no certain text: choose another column")
+	}
 	switch dt.ID() {
 	case arrow.NULL:
 		return Null, nil

@@ -43,7 +43,7 @@ func NewExpression(text string, o Options) (*Expression, error) {
 		return nil, &Error{Class: classRefused, Stage: StageConstruct, Row: -1, Field: KeyExpression, Source: "the write options",
 			Message: "the table's keys are made by the " + string(stored) + " generator, not by an expression", Hint: "remove " + KeyExpression + "; a table's generator can't change"}
 	}
-	e := &Expression{text: text, texts: texts{hexBytes: true, oldFloats: !o.ShortestFloats, zone: utcZone}}
+	e := &Expression{text: text, texts: texts{hexBytes: true, oldFloats: !o.ShortestFloats, zone: utcJava}}
 	for _, statement := range splitStatements(text) {
 		name, body, ok := strings.Cut(statement, "=")
 		name = strings.TrimSpace(name)
@@ -185,7 +185,7 @@ func (e *Expression) eval(machine *vm.VM, program *vm.Program, env map[string]an
 	var text []byte
 	if !d.missing() {
 		var e *Error
-		if text, e = (&texts{hexBytes: true, oldFloats: true, zone: utcZone}).append(nil, &d); e != nil {
+		if text, e = (&texts{hexBytes: true, oldFloats: true, zone: utcJava}).append(nil, &d); e != nil {
 			return nil, e
 		}
 	}
@@ -224,7 +224,7 @@ func goValue(c *column, row int) any {
 	case TimestampNanos, LocalNanos:
 		return time.Unix(0, d.I).UTC()
 	}
-	text, err := (&texts{hexBytes: true, oldFloats: true, zone: utcZone}).append(nil, &d)
+	text, err := (&texts{hexBytes: true, oldFloats: true, zone: utcJava}).append(nil, &d)
 	if err != nil {
 		return nil
 	}

@@ -131,7 +131,7 @@ func (c *setup) build(t Type, class string, auto bool) (*Keygen, *Error) {
 	k := &Keygen{typ: outer, class: class, marker: c.marker, hive: c.hive, encode: c.encode, guard: c.guard, path: c.path, config: c,
 		strictKeys: c.release.strictKeys(), lenient: c.release.lenientLookup(), guardSlash: c.release.guarded(), guardPath: c.release.guarded() || c.guard,
 		slashOn: c.slash}
-	k.texts = texts{path: c.path, consistent: c.consistent, hexBytes: c.release.hexBytes(), oldFloats: !c.ShortestFloats, zone: c.zone}
+	k.texts = texts{path: c.path, consistent: c.consistent, hexBytes: c.release.hexBytes(), oldFloats: !c.ShortestFloats, zone: c.java}
 	k.states.New = func() any { return newState(k) }
 	if err := k.readKeys(c, t, auto); err != nil {
 		return nil, err

@@ -36,8 +36,8 @@ type texts struct {
 	path       Path
 	consistent bool // logical timestamps as text on the Avro path, too
 	hexBytes   bool
-	oldFloats  bool  // texts of Java 18 and before
-	zone       *zone // process zone, for timestamps as text
+	oldFloats  bool     // texts of Java 18 and before
+	zone       javaZone // of the process, for timestamps as text
 }
 
 // instantsOf1582 is 15 October 1582 in epoch milliseconds: before it, java.sql.Timestamp prints Julian dates.

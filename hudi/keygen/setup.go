@@ -60,7 +60,8 @@ type setup struct {
 
 	release    Release
 	path       Path
-	zone       *zone
+	zone       *zone    // of the process
+	java       javaZone // the same, as Java's own classes see it
 	hive       bool
 	encode     bool
 	slash      bool
@@ -92,6 +93,9 @@ func newConfig(o Options) (*setup, *Error) {
 		return nil, c.refuse("time zone", "the process time zone "+zoneID+" is not known", "use a region id such as Europe/Berlin")
 	}
 	c.zone = z
+	if c.java, err = resolveJavaZone(zoneID); err != nil {
+		return nil, c.refuse("time zone", err.Error(), "use a region id such as Europe/Berlin")
+	}
 	c.year = int64(o.Year)
 	if c.year == 0 {
 		c.year = currentYear(z)

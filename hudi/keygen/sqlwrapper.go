@@ -1,7 +1,6 @@
 package keygen
 
 import (
-	"math"
 	"strconv"
 	"strings"
 )
@@ -65,7 +64,7 @@ func (k *Keygen) appendSQLTimestamp(dst []byte, value string) ([]byte, *Error) {
 	if err != nil {
 		return dst, err
 	}
-	local := ms + k.texts.zone.offset(ms)
+	local := ms + k.config.zone.offset(ms)
 	days := floorDiv(local, msPerDay)
 	y, m, d := civil(days)
 	text := appendPadded(nil, y, 4)
@@ -95,7 +94,7 @@ func (k *Keygen) sqlMillis(value string) (int64, *Error) {
 	if err == nil {
 		var b bucket
 		var ms int64
-		if ms, _, err = (formats{p}).parse(&b, head, k.texts.zone, &span{start: math.MaxInt64}, k.config.year); err == nil {
+		if ms, _, err = (formats{p}).parse(&b, head, k.config.zone, &span{}, k.config.year); err == nil {
 			return ms, nil
 		}
 	}

@@ -18,7 +18,10 @@ type zone struct {
 	fixed int64          // ms east of Greenwich
 }
 
-var utcZone = &zone{id: "UTC"}
+var (
+	utcZone = &zone{id: "UTC"}
+	utcJava = javaZone{zone: utcZone}
+)
 
 // offset of the zone at an instant, in ms.
 func (z *zone) offset(ms int64) int64 {
@@ -105,6 +108,42 @@ func resolveZone(id string) (z *zone, known bool, err error) {
 		return fixedZone(ms), true, nil
 	}
 	return utcZone, false, nil
+}
+
+// javaZone is a time zone as java.util.TimeZone sees it, which texts of timestamps are written in. It differs from Joda-Time's:
+// three old ids are fixed offsets, and before 1900 the zone's present standard time counts.
+type javaZone struct {
+	*zone
+	standard int64 // ms
+}
+
+const instantOf1900 = -2208988800000
+
+func resolveJavaZone(id string) (javaZone, error) {
+	switch id {
+	case "EST", "MST", "HST":
+		z, err := loadZone(id)
+		return javaZone{z, z.fixed}, err
+	}
+	z, _, err := resolveZone(id)
+	if err != nil {
+		return javaZone{}, err
+	}
+	j := javaZone{z, z.fixed}
+	if z.loc != nil {
+		year := time.Now().Year()
+		_, winter := time.Date(year, time.January, 1, 0, 0, 0, 0, z.loc).Zone()
+		_, summer := time.Date(year, time.July, 1, 0, 0, 0, 0, z.loc).Zone()
+		j.standard = int64(min(winter, summer)) * 1000 // Java knows no negative daylight saving
+	}
+	return j, nil
+}
+
+func (j javaZone) offset(ms int64) int64 {
+	if ms < instantOf1900 {
+		return j.standard
+	}
+	return j.zone.offset(ms)
 }
 
 func loadZone(joda string) (*zone, error) {
