@@ -36,6 +36,7 @@ type options struct {
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "scan" {
 		exit(scan(os.Args[2:]))
+		return
 	}
 	var o options
 	flag.IntVar(&o.rows, "rows", 4_000_000, "rows in base files")
@@ -48,6 +49,7 @@ func main() {
 	exit(run(o))
 }
 
+// exit ends the program where there is an error.
 func exit(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
