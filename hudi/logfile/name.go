@@ -48,35 +48,33 @@ func parseName(name string, loose bool) (Name, bool) {
 		return Name{}, false
 	}
 	n.Version = int(version)
-	token, ok := n.parseToken(tail[len(digits):])
-	if !ok && !loose {
+	if n.Token, n.CDC, ok = parseToken(tail[len(digits):]); !ok && !loose {
 		return Name{}, false
 	}
-	n.Token, n.CDC = token.Token, token.CDC
 	return n, true
 }
 
 // parseToken reads _<n>-<n>-<n>[.cdc] or nothing.
-func (Name) parseToken(s string) (Name, bool) {
+func parseToken(s string) (token string, cdc, ok bool) {
 	if s == "" {
-		return Name{}, true
+		return "", false, true
 	}
-	s, cdc := strings.CutSuffix(s, ".cdc")
-	token, ok := strings.CutPrefix(s, "_")
+	s, cdc = strings.CutSuffix(s, ".cdc")
+	token, ok = strings.CutPrefix(s, "_")
 	if !ok {
-		return Name{}, false
+		return "", false, false
 	}
 	parts := 0
 	for part := range strings.SplitSeq(token, "-") {
 		if part == "" || digitsOf(part) != part {
-			return Name{}, false
+			return "", false, false
 		}
 		parts++
 	}
 	if parts != 3 {
-		return Name{}, false
+		return "", false, false
 	}
-	return Name{Token: token, CDC: cdc}, true
+	return token, cdc, true
 }
 
 func digitsOf(s string) string {
