@@ -33,6 +33,7 @@
 //	struct                          struct
 //	uniontype                       struct of one nullable member per branch, member0, member1, …
 //
+// Text is handed on as it is stored: a writer that put something else than UTF-8 into a string gets it back.
 // Every field is nullable: the format has no required columns. A file whose root is no struct is read as one column, "value".
 //
 // # Memory

@@ -223,8 +223,8 @@ func tryScan(t *testing.T, data []byte, ro ReaderOptions, so ScanOptions) (rows 
 			return rows, err
 		}
 		for _, c := range b.Columns() {
-			if v, ok := c.(interface{ ValidateFull() error }); ok {
-				if err := v.ValidateFull(); err != nil {
+			if v, ok := c.(interface{ Validate() error }); ok {
+				if err := v.Validate(); err != nil {
 					t.Fatalf("an invalid array: %v", err)
 				}
 			}

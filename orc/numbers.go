@@ -201,22 +201,32 @@ func (r *timestampRule) value(s, ns int64) (int64, bool) {
 		s--
 		ns += 1e9
 	}
-	s += r.writer.at(s)
+	moment, wall := s, s+r.writer.at(s)
+	s = wall
 	if r.hybrid {
 		s = rebaseSeconds(s)
 	}
 	if r.instant != nil {
-		s = r.instant.utc(s)
+		switch {
+		case s == wall && r.instant.loc == r.writer.loc && r.instant.at(moment) == wall-moment:
+			s = moment // where the clock reads the same twice, this tells which one it was
+		default:
+			s = r.instant.utc(s)
+		}
 	}
 	per, part := int64(1e6), ns/1000
 	if r.nanos {
 		per, part = 1e9, ns
 	}
+	if s < 0 { // both parts of one sign, so that the first does not overflow where the sum does not
+		s, part = s+1, part-per
+	}
 	hi, lo := bits.Mul64(uint64(abs(s)), uint64(per))
-	if hi != 0 || lo > math.MaxInt64-uint64(per) {
+	if hi != 0 || lo > math.MaxInt64 {
 		return 0, false
 	}
-	return s*per + part, true
+	whole := s * per
+	return whole + part, (whole+part < whole) == (part < 0)
 }
 
 func abs(v int64) int64 {

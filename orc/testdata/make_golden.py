@@ -226,7 +226,7 @@ def spark_files():
     tmp = tempfile.mkdtemp()
 
     def one(name, n, **options):
-        df = spark.sql(QUERY % n).coalesce(1)
+        df = spark.sql(QUERY.replace("range(%d)", "range(%d)" % n)).coalesce(1)
         df.write.mode("overwrite").parquet(tmp + "/expect")
         writer = df.write.mode("overwrite")
         for k, v in options.items():
