@@ -126,7 +126,7 @@ func (l *Log) presentSet(names []string) (int32, error) {
 }
 
 // AddDeletes merges the entries of one DELETE block into the log. ordering has one value per key, or is nil when no entry
-// has one.
+// has one. AddDeletes keeps what it needs; the caller still releases keys.
 func (l *Log) AddDeletes(keys arrow.Array, ordering []Value) error {
 	if err := l.usable(); err != nil || keys.Len() == 0 {
 		return err

@@ -399,3 +399,43 @@ func TestHistoriesMergeTheSameEveryWay(t *testing.T) {
 		t.Errorf("temporary files are left: %v, %v", left, err)
 	}
 }
+
+// Keys whose 64-bit hashes are equal stay apart: every entry is found by its own key, and no other key finds one.
+func TestEqualHashesStayApart(t *testing.T) {
+	r := compile(t, Options{TableVersion: 9, MergeMode: CommitTime, Schema: orders(t)})
+	st := newState(r, memory.DefaultAllocator, Scan)
+	defer st.release()
+	c, err := r.layout.newChunk(batchOf(t, r, row{"a", 1, "x"}, row{"b", 2, "y"}, row{"c", 3, "z"}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.add(c); err != nil {
+		t.Fatal(err)
+	}
+	const same = 42
+	for i := range st.entries {
+		st.entries[i].hash = same
+	}
+	st.grow(len(st.slots))
+	for i, key := range []string{"a", "b", "c"} {
+		if got := st.find(same, []byte(key)); int(got) != i {
+			t.Errorf("key %s is entry %d", key, got)
+		}
+	}
+	if got := st.find(same, []byte("d")); got != -1 {
+		t.Errorf("a key that is not there is entry %d", got)
+	}
+	base, err := r.layout.newChunk(batchOf(t, r, row{"d", 1, "stays"}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.release()
+	f := newFilter(8)
+	hash := base.keys.hash(nil, 1)[0]
+	f.add(hash)
+	st.entries[1].hash = hash // as if d and b had one hash
+	st.grow(len(st.slots))
+	if met := st.meetings(base, f); len(met) != 0 {
+		t.Errorf("key d met %v", met)
+	}
+}

@@ -106,10 +106,8 @@ func (st *state) find(hash uint64, key []byte) int32 {
 		if e == 0 {
 			return -1
 		}
-		if en := &st.entries[e-1]; en.hash == hash {
-			if k, _ := st.chunks[en.at.chunk].keys.at(int(en.at.row)); bytes.Equal(k, key) {
-				return e - 1
-			}
+		if en := &st.entries[e-1]; en.hash == hash && st.hasKey(en, key) {
+			return e - 1
 		}
 	}
 }
@@ -473,19 +471,36 @@ type meeting struct{ row, entry int32 }
 func (st *state) meetings(base *chunk, f *filter) []meeting {
 	st.hashes = base.keys.hash(st.hashes[:0], base.n)
 	st.met = st.met[:0]
-	for row, hash := range st.hashes {
-		if !f.may(hash) {
-			continue
+	mask := uint64(len(st.slots) - 1)
+	for row, hash := range st.hashes { // loads of slots that do not wait for each other
+		if f.may(hash) {
+			if ref := st.slots[hash&mask]; ref != 0 {
+				st.met = append(st.met, meeting{int32(row), ref - 1})
+			}
 		}
-		key, ok := base.keys.at(row)
+	}
+	n := 0
+	for _, m := range st.met {
+		key, ok := base.keys.at(int(m.row))
 		if !ok {
 			continue
 		}
-		if e := st.find(hash, key); e >= 0 {
-			st.met = append(st.met, meeting{int32(row), e})
+		hash := st.hashes[m.row]
+		if en := &st.entries[m.entry]; en.hash != hash || !st.hasKey(en, key) {
+			if m.entry = st.find(hash, key); m.entry < 0 {
+				continue
+			}
 		}
+		st.met[n] = m
+		n++
 	}
-	return st.met
+	return st.met[:n]
+}
+
+// hasKey compares the key itself: equal hashes prove nothing.
+func (st *state) hasKey(e *entry, key []byte) bool {
+	k, _ := st.chunks[e.at.chunk].keys.at(int(e.at.row))
+	return bytes.Equal(k, key)
 }
 
 // hash appends the hash of every key; that of a null means nothing.
