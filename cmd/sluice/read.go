@@ -37,6 +37,7 @@ type readFlags struct {
 	to, format         string
 	readers, batchRows int
 	failEmpty          bool
+	repairMillis       bool
 }
 
 func (a *app) readCommand() *cobra.Command {
@@ -78,6 +79,7 @@ Output: table for a person; json prints JSON Lines, one object per row; csv; par
 	flags.StringVarP(&f.format, "output", "o", "", "table, json, csv, parquet, arrow (default table)")
 	flags.IntVar(&f.readers, "readers", runtime.GOMAXPROCS(0), "file groups read at once")
 	flags.IntVar(&f.batchRows, "batch-rows", 0, "rows of a batch; 0 chooses by size")
+	flags.BoolVar(&f.repairMillis, "repair-timestamps", false, "read millisecond columns that a file labels as microseconds as milliseconds")
 	flags.BoolVar(&f.failEmpty, "fail-if-empty", false, "exit with 3 when there is no row")
 	return cmd
 }
@@ -166,7 +168,7 @@ func (a *app) read(ctx context.Context, url string, f readFlags) error {
 	r, err := plan.Reader(read.ScanOptions{
 		Columns: columns, Filter: filter, Memory: memory / int64(readers) / 2, TempDir: a.tempDir, Readers: readers, BatchRows: f.batchRows,
 		Progress: func(bytes int64) { p.observe(engine.Advanced{Bytes: bytes}) },
-		Warn:     func(text string) { a.note("%s", text) },
+		Warn:     func(text string) { a.note("%s", text) }, RepairMillis: f.repairMillis,
 	})
 	if err != nil {
 		return err

@@ -37,6 +37,8 @@ type ScanOptions struct {
 	Progress func(bytes int64)
 	// Warn, when set, is told what a person should know about a file.
 	Warn func(text string)
+	// RepairMillis reads columns that a release labelled as microseconds by mistake as the milliseconds that they are.
+	RepairMillis bool
 }
 
 // DefaultMemory of one slice's log records.
@@ -226,7 +228,7 @@ func (s *scan) base(ctx context.Context, sl filegroup.Slice, columns *arrow.Sche
 // baseRows is base with the number of each batch's first row in the file.
 func (s *scan) baseRows(ctx context.Context, sl filegroup.Slice, columns *arrow.Schema, filter predicate.Expr) iter.Seq2[basefile.Batch, error] {
 	return func(yield func(basefile.Batch, error) bool) {
-		f, err := basefile.Open(ctx, s.plan.src.Store, sl.Base.Name, basefile.Options{Alloc: s.opts.Alloc, Warn: s.opts.Warn, Formats: formats()})
+		f, err := basefile.Open(ctx, s.plan.src.Store, sl.Base.Name, basefile.Options{Alloc: s.opts.Alloc, Warn: s.opts.Warn, Formats: formats(), RepairMillis: s.opts.RepairMillis})
 		if err != nil {
 			yield(basefile.Batch{}, err)
 			return
