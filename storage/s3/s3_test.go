@@ -3,6 +3,7 @@ package s3_test
 import (
 	"errors"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -79,6 +80,7 @@ func proxy(t *testing.T, server *s3test.Server, spoil func(*http.Response) bool)
 			}
 			return nil
 		},
+		ErrorLog: log.New(io.Discard, "", 0), // the broken bodies are on purpose
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if err == nil {
