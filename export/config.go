@@ -4,12 +4,14 @@
 package export
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/sluicelake/sluice/storage"
+	"github.com/sluicelake/sluice/storage/open"
 )
 
 // Format of the files that an export writes.
@@ -88,6 +90,8 @@ type Config struct {
 	Overwrite bool
 	// Copier keeps the older snapshot copier's ways: nothing to copy is no error.
 	Copier bool
+	// Open turns a URL into a store; nil means open.Store with the environment's settings.
+	Open func(ctx context.Context, url string) (storage.Store, error)
 }
 
 // Successful is the empty file that comes last: who waits for it never sees half an export.
@@ -115,6 +119,9 @@ func Compressions(f Format) []string {
 func (c *Config) setDefaults() error {
 	if c.Rows == "" {
 		c.Rows = ReadOptimized
+	}
+	if c.Open == nil {
+		c.Open = func(ctx context.Context, url string) (storage.Store, error) { return open.Store(ctx, url, open.Options{}) }
 	}
 	if c.Timestamps == "" {
 		c.Timestamps = Int64

@@ -96,7 +96,7 @@ func (j *job) checkTarget(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	up, err := open.Store(ctx, parent, open.Options{})
+	up, err := j.cfg.Open(ctx, parent)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (j *job) checkTarget(ctx context.Context) error {
 	case !errors.Is(err, storage.ErrNotExist):
 		return err
 	}
-	if j.target, err = open.Store(ctx, j.cfg.Target, open.Options{}); err != nil {
+	if j.target, err = j.cfg.Open(ctx, j.cfg.Target); err != nil {
 		return err
 	}
 	some, success, ours, err := j.look(ctx)
@@ -153,7 +153,11 @@ func (e *targetError) NextStep() string { return e.next }
 
 // plan opens the source, pins the instant and decides what goes where.
 func (j *job) plan(ctx context.Context) error {
-	t, err := hudi.Open(ctx, j.cfg.Source, hudi.Options{Zone: j.cfg.TableZone})
+	store, err := j.cfg.Open(ctx, j.cfg.Source)
+	if err != nil {
+		return err
+	}
+	t, err := hudi.Open(ctx, j.cfg.Source, hudi.Options{Zone: j.cfg.TableZone, Store: store})
 	if err != nil {
 		return err
 	}
