@@ -34,7 +34,8 @@ func TestGoldenFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			data := readFile(t, path)
 			want, every, count := readRows(t, strings.TrimSuffix(path, ".orc")+".json.gz")
-			for _, o := range []ReaderOptions{{Nanoseconds: true}, {Nanoseconds: true, BatchRows: 7, MaxMemory: 8 << 20}} {
+			ns := !strings.HasPrefix(name, "spark") // whose rows reach further than nanoseconds do
+			for _, o := range []ReaderOptions{{Nanoseconds: ns}, {Nanoseconds: ns, BatchRows: 7, MaxMemory: 8 << 20}} {
 				got := scanRows(t, data, o, ScanOptions{})
 				if every == 1 {
 					count = len(want)
@@ -157,7 +158,7 @@ func jsonValue(a arrow.Array, i int) any {
 		return int32(a.Value(i))
 	case *array.Timestamp:
 		if a.DataType().(*arrow.TimestampType).Unit == arrow.Microsecond {
-			return int64(a.Value(i)) * 1000
+			return json.Number(new(big.Int).Mul(big.NewInt(int64(a.Value(i))), big.NewInt(1000)).String())
 		}
 		return int64(a.Value(i))
 	case *array.Decimal128:

@@ -175,7 +175,7 @@ func TestTimestampViews(t *testing.T) {
 	for id := range int64(400) {
 		want := "[null]"
 		if id%11 != 0 {
-			want = fmt.Sprintf("[%d]", ((id-250)*86400000000*590+id*1234567)*1000)
+			want = fmt.Sprintf("[%d000]", (id-250)*86400000000*590+id*1234567)
 		}
 		if moments[id] != want {
 			t.Errorf("row %d: the moment %s, want %s; the clock read %s", id, moments[id], want, wall[id])
@@ -387,7 +387,7 @@ func FuzzReader(f *testing.F) {
 		if err != nil {
 			return
 		}
-		rows := int64(0)
+		rows, batches := int64(0), 0
 		ask := func(s *Span) bool {
 			for _, f := range r.Schema().Fields() {
 				s.Statistics(f.Name)
@@ -409,7 +409,7 @@ func FuzzReader(f *testing.F) {
 					}
 				}
 				b.Release()
-				if rows > 1<<17 {
+				if batches++; rows > 1<<17 || batches > 100 { // a file may claim rows of nothing without end
 					break
 				}
 			}

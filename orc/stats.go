@@ -360,11 +360,17 @@ func (s *scan) stripeStatistics(i int) [][]byte {
 	return list
 }
 
-// spans asks Keep about the row groups and joins those that it keeps.
+// spans asks Keep about the row groups and joins those that it keeps. There are row groups where the first column that is
+// read has an index of them.
 func (st *stripeScan) spans() ([]span, error) {
+	whole := []span{{0, st.rows}}
 	stride := int64(st.r.footer.rowIndexStride)
-	if st.opts.Keep == nil || stride <= 0 {
-		return []span{{0, st.rows}}, nil
+	if st.opts.Keep == nil || stride <= 0 || len(st.columns) == 0 {
+		return whole, nil
+	}
+	index, err := st.rowIndex(st.columns[0].id)
+	if err != nil || int64(len(index)) < (st.rows-1)/stride+1 {
+		return whole, err
 	}
 	var out []span
 	var failed error
