@@ -121,7 +121,9 @@ func (c *Config) setDefaults() error {
 		c.Rows = ReadOptimized
 	}
 	if c.Open == nil {
-		c.Open = func(ctx context.Context, url string) (storage.Store, error) { return open.Store(ctx, url, open.Options{}) }
+		c.Open = func(ctx context.Context, url string) (storage.Store, error) {
+			return open.Store(ctx, url, open.Options{})
+		}
 	}
 	if c.Timestamps == "" {
 		c.Timestamps = Int64
