@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -65,6 +66,10 @@ func (s *state) forget() {
 
 func (k *Keygen) bindAll(s *state, batch arrow.RecordBatch) error {
 	s.columns = s.columns[:0]
+	if k.keyPath != k.path && !k.config.release.since(1, 1, 0) && slices.ContainsFunc(batch.Schema().Fields(), func(f arrow.Field) bool { return hasLocal(f.Type) }) {
+		return &Error{Class: "HoodieSchemaException", Cause: "IncompatibleSchemaException", Stage: StageKey, Row: -1, Message: "Failed to convert struct type to avro schema",
+			CauseMessage: "Unexpected type TimestampNTZType.", Hint: "releases before 1.1 can't have local timestamps here"}
+	}
 	add := func(field string, stage Stage) error {
 		c, err := bind(batch, field, k.config.Schema)
 		if err != nil {
@@ -87,6 +92,17 @@ func (k *Keygen) bindAll(s *state, batch arrow.RecordBatch) error {
 		}
 	}
 	return nil
+}
+
+// hasLocal reports whether a type holds local timestamps.
+func hasLocal(dt arrow.DataType) bool {
+	switch t := dt.(type) {
+	case *arrow.TimestampType:
+		return t.TimeZone == ""
+	case arrow.NestedType:
+		return slices.ContainsFunc(t.Fields(), func(f arrow.Field) bool { return hasLocal(f.Type) })
+	}
+	return false
 }
 
 // notThere refuses a misspelt field, which the reference takes for null.

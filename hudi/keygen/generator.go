@@ -57,11 +57,13 @@ type Keygen struct {
 	lenient    bool
 	guard      bool
 	path       Path
+	keyPath    Path // of record keys: Custom turns an InternalRow into an Avro record for them
 	guardSlash bool
 	guardPath  bool
 	wholeKeys  bool // NonPartitioned on rows: no part of a key may be null or empty
 	slashOn    bool
 	texts      texts
+	keyTexts   texts
 	times      *timeRule
 	sql        []string // column types of the Spark SQL wrapper
 	sqlNames   []string
@@ -132,6 +134,11 @@ func (c *setup) build(t Type, class string, auto bool) (*Keygen, *Error) {
 		strictKeys: c.release.strictKeys(), lenient: c.release.lenientLookup(), guardSlash: c.release.guarded(), guardPath: c.release.guarded() || c.guard,
 		slashOn: c.slash}
 	k.texts = texts{path: c.path, consistent: c.consistent, hexBytes: c.release.hexBytes(), oldFloats: !c.ShortestFloats, zone: c.java}
+	k.keyPath, k.keyTexts = k.path, k.texts
+	if t == Custom && c.path == PathInternalRow {
+		k.keyPath = PathAvro
+		k.keyTexts.path, k.keyTexts.micros = PathAvro, true
+	}
 	k.states.New = func() any { return newState(k) }
 	if err := k.readKeys(c, t, auto); err != nil {
 		return nil, err
@@ -179,8 +186,8 @@ func (k *Keygen) readKeys(c *setup, t Type, auto bool) *Error {
 		if !c.release.autoKeys() {
 			k.keys = strings.Split(text, ",") // 0.9 doesn't trim here
 		}
-		if c.path != PathAvro && len(k.keys) == 1 && c.release.lenientLookup() && !c.release.strictKeys() {
-			k.form = formSingle // rows before 1.0
+		if c.path != PathAvro && len(k.keys) == 1 && c.release.bareComplex() {
+			k.form = formSingle // the regression of one-field complex keys reached rows here, too
 		}
 	case Complex:
 		k.form = formNamed
@@ -490,7 +497,7 @@ func (k *Keygen) appendSingle(dst []byte, r record, w *work) ([]byte, *Error) {
 	from := len(dst)
 	if !d.missing() {
 		var err *Error
-		if dst, err = k.texts.append(dst, d); err != nil {
+		if dst, err = k.keyTexts.append(dst, d); err != nil {
 			return dst, at(err, StageKey, k.keys[0])
 		}
 	}
@@ -531,7 +538,7 @@ func (k *Keygen) appendNamed(dst []byte, r record, w *work) ([]byte, *Error) {
 		}
 		from := len(dst)
 		var err *Error
-		if dst, err = k.texts.append(dst, d); err != nil {
+		if dst, err = k.keyTexts.append(dst, d); err != nil {
 			return dst, at(err, StageKey, field)
 		}
 		if len(dst) == from {
@@ -550,7 +557,7 @@ func (k *Keygen) allNull(text string) *Error {
 	fields := "[" + strings.Join(k.keys, ", ") + "]"
 	e := &Error{Class: classKey, Stage: StageKey, Field: strings.Join(k.keys, ","), Hint: "give every row a key, or drop such rows before the write",
 		Message: "recordKey values: \"" + text + "\" for fields: " + fields + " cannot be entirely null or empty."}
-	if k.path != PathAvro {
+	if k.keyPath != PathAvro {
 		e.Message = "All of the values for (" + fields + ") were either null or empty"
 	}
 	return e
@@ -573,14 +580,18 @@ func (k *Keygen) checkFound(d *Datum, field string, stage Stage, strict bool) *E
 		return nil
 	}
 	hint := "name a column of the records, with dots for nested fields"
+	path := k.path
+	if stage == StageKey {
+		path = k.keyPath
+	}
 	switch {
-	case k.path != PathAvro && k.lenient:
+	case path != PathAvro && k.lenient:
 		e := &Error{Class: classHoodie, Stage: stage, Field: field, Hint: hint, Message: field + " not found in the schema of the rows, or inside a null"}
 		if stage == StageKey {
 			e.Cause = classNoElement
 		}
 		return e
-	case k.path != PathAvro:
+	case path != PathAvro:
 		return nil
 	case strict:
 		return &Error{Class: classKey, Stage: stage, Field: field, Hint: hint, Message: "Record key field '" + field + "' does not exist in the input record"}
@@ -598,6 +609,14 @@ func (k *Keygen) appendPartition(dst []byte, r record, w *work) ([]byte, *Error)
 		return dst, k.partFail
 	}
 	start := len(dst)
+	if k.path != PathAvro && k.lenient { // rows resolve all their fields first
+		for i := range k.targets {
+			r.read(len(k.keys)+i, &w.datum)
+			if err := k.checkFound(&w.datum, k.targets[i].field, StagePartition, false); err != nil {
+				return dst, err
+			}
+		}
+	}
 	for i := range k.targets {
 		if i > 0 {
 			dst = append(dst, '/')
@@ -649,8 +668,11 @@ func (k *Keygen) appendTarget(dst []byte, t *target, d *Datum, w *work) ([]byte,
 		}
 		return dst, nil
 	}
-	if t.slash && k.path != PathAvro {
-		return k.appendRowSlash(dst, d)
+	slash := t.slash
+	if slash && k.path != PathAvro {
+		if slash = !k.hive; slash && (k.path == PathInternalRow || len(k.targets) == 1 || k.typ == Custom) {
+			return k.appendRowSlash(dst, d)
+		}
 	}
 	from := len(dst)
 	if !d.missing() {
@@ -666,19 +688,17 @@ func (k *Keygen) appendTarget(dst []byte, t *target, d *Datum, w *work) ([]byte,
 		w.value = append(w.value[:0], dst[from:]...)
 		dst = appendEscaped(dst[:from], w.value)
 	}
-	if t.slash {
+	if slash {
 		slashDate(dst[from:], k.guardSlash)
 	}
 	return dst, nil
 }
 
-// appendRowSlash: slash separated dates on Spark rows are broken in 1.2.0 (key generation 7.4); this imitates how.
+// appendRowSlash: slash separated dates on Spark rows are broken in 1.2.0 (key generation 7.4); this imitates how. With Hive
+// style rows leave the dates alone.
 func (k *Keygen) appendRowSlash(dst []byte, d *Datum) ([]byte, *Error) {
-	if k.hive {
-		return k.texts.append(dst, d)
-	}
 	switch {
-	case d.missing():
+	case d.missing() && (len(k.targets) == 1 || k.typ == Custom):
 		return dst, &Error{Class: classNull, Stage: StagePartition, Message: "null value with slash separated dates on a Spark row"}
 	case k.path == PathInternalRow:
 		return dst, &Error{Class: classCast, Stage: StagePartition, Message: "slash separated dates on an InternalRow"}

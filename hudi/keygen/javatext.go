@@ -34,6 +34,7 @@ func ParsePath(name string) (Path, bool) {
 // texts turns values into the text that Java gives them (key generation 5).
 type texts struct {
 	path       Path
+	micros     bool // the Avro record was made of a Spark row, which keeps times in microseconds and fixed as bytes
 	consistent bool // logical timestamps as text on the Avro path, too
 	hexBytes   bool
 	oldFloats  bool     // texts of Java 18 and before
@@ -76,12 +77,12 @@ func (t *texts) append(dst []byte, d *Datum) ([]byte, *Error) {
 	return appendAvro(dst, d, t.oldFloats), nil
 }
 
+// appendBytes: what rows make of bytes can't be told, so it never equals a stored key.
 func (t *texts) appendBytes(dst []byte, d *Datum) ([]byte, *Error) {
 	switch {
 	case t.path != PathAvro:
-		return dst, &Error{Class: classRefused, Message: "bytes on a row path are written as the identity of a Java object, another one in every run",
-			Hint: "use a text or number column in keys and partition paths"}
-	case d.Kind == Fixed:
+		return append(dst, "[B@?"...), nil // the identity of a Java object, another one in every run
+	case d.Kind == Fixed && !t.micros:
 		return appendSigned(dst, d.B), nil
 	case t.hexBytes:
 		return hex.AppendEncode(dst, d.B), nil
@@ -135,7 +136,11 @@ func appendISOYear(dst []byte, y int64) []byte {
 
 func (t *texts) appendTimestamp(dst []byte, d *Datum) ([]byte, *Error) {
 	if t.path == PathAvro && !t.consistent || d.Kind == TimestampNanos {
-		return strconv.AppendInt(dst, d.I, 10), nil
+		v := d.I
+		if t.micros && d.Kind == TimestampMillis {
+			v *= 1000
+		}
+		return strconv.AppendInt(dst, v, 10), nil
 	}
 	ms, micros := d.I, int64(0)
 	if d.Kind == TimestampMicros {
@@ -182,7 +187,7 @@ func appendClock(dst []byte, seconds int64) []byte {
 
 // appendLocal: the raw number, on a Row the text of java.time.LocalDateTime, on an InternalRow always microseconds.
 func (t *texts) appendLocal(dst []byte, d *Datum) []byte {
-	if t.path == PathAvro {
+	if t.path == PathAvro && !t.micros {
 		return strconv.AppendInt(dst, d.I, 10)
 	}
 	micros := d.I
@@ -192,7 +197,7 @@ func (t *texts) appendLocal(dst []byte, d *Datum) []byte {
 	case LocalNanos:
 		micros = floorDiv(d.I, 1000)
 	}
-	if t.path == PathInternalRow {
+	if t.path != PathRow {
 		return strconv.AppendInt(dst, micros, 10)
 	}
 	days := floorDiv(micros, msPerDay*1000)

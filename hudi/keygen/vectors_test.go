@@ -270,7 +270,7 @@ func runCase(t *testing.T, c *vectorCase, release, path string) vectorResult {
 		typ = c.Wrapped
 	}
 	build := func() (*Keygen, error) {
-		conf, e := newConfig(Options{Properties: c.Config, Release: r, Path: p, Imitate: true, Zone: c.Env.JvmTimezone, Schema: c.avro()})
+		conf, e := newConfig(Options{Properties: c.Config, Release: r, Path: p, Imitate: true, Zone: c.Env.JvmTimezone, Schema: c.Record.avro(t)})
 		if e != nil {
 			return nil, e
 		}
@@ -323,16 +323,21 @@ func failed(t *testing.T, err error) vectorResult {
 }
 
 // avro is the schema as far as Arrow doesn't tell it: enums.
-func (c *vectorCase) avro() *schema.Type {
-	t := &schema.Type{Kind: schema.Record, Name: "vector_record"}
-	for _, name := range c.Record.names {
-		kind := schema.String
-		if c.Record.values[name].Type == "enum" {
-			kind = schema.Enum
+func (o ordered) avro(t *testing.T) *schema.Type {
+	t.Helper()
+	r := &schema.Type{Kind: schema.Record, Name: "vector_record"}
+	for _, name := range o.names {
+		v := o.values[name]
+		f := &schema.Type{Kind: schema.String}
+		switch v.Type {
+		case "enum":
+			f.Kind = schema.Enum
+		case "record":
+			f = v.members(t).avro(t)
 		}
-		t.Fields = append(t.Fields, schema.Field{Name: name, Type: &schema.Type{Kind: kind}})
+		r.Fields = append(r.Fields, schema.Field{Name: name, Type: f})
 	}
-	return t
+	return r
 }
 
 func (c *vectorCase) batch(t *testing.T, mem memory.Allocator, rows int) arrow.RecordBatch {
