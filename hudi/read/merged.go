@@ -153,7 +153,7 @@ func (s *scan) readRecords(ctx context.Context, ref logfile.Ref, columns *arrow.
 	}
 	rows := ref.Records(ctx, logfile.RecordOptions{
 		Reader: s.plan.table, Columns: names, Alloc: s.opts.Alloc,
-		Names: s.plan.history.names(ref.Header.InstantTime), SchemaOnRead: s.plan.history != nil,
+		Names: s.plan.history.names(ref.Header.InstantTime), SchemaOnRead: s.plan.history != nil || s.plan.path.times,
 	})
 	for batch, err := range rows {
 		if err != nil {

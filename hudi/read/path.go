@@ -3,6 +3,7 @@ package read
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -24,10 +25,14 @@ type pathColumns struct {
 	raw     *arrow.Schema // every column as the files have it
 	rule    *keygen.PathRule
 	dropped bool
+	// times: a timestamp key generator. Spark sees its columns as text, and an update in Spark SQL makes that the table's
+	// type, over files that hold numbers.
+	times bool
 }
 
 func newPathColumns(cfg *config.Table, columns *arrow.Schema, incremental bool) *pathColumns {
-	p := &pathColumns{output: columns, raw: columns, dropped: cfg.DropPartitionColumns}
+	p := &pathColumns{output: columns, raw: columns, dropped: cfg.DropPartitionColumns,
+		times: strings.Contains(strings.ToUpper(cfg.KeyGenerator), "TIMESTAMP")}
 	if !cfg.IsPartitioned() || cfg.Version < 8 && incremental && !p.dropped {
 		return p
 	}

@@ -236,7 +236,7 @@ func (s *scan) baseRows(ctx context.Context, sl filegroup.Slice, columns *arrow.
 		defer func() { _ = f.Close() }()
 		opts := basefile.ScanOptions{
 			Columns: columns, Table: s.plan.table, Filter: filter, BatchRows: s.opts.BatchRows,
-			Names: s.plan.history.names(sl.Base.Instant), SchemaOnRead: s.plan.history != nil,
+			Names: s.plan.history.names(sl.Base.Instant), SchemaOnRead: s.plan.history != nil || s.plan.path.times,
 		}
 		for batch, err := range f.ScanRows(ctx, opts) {
 			if !yield(batch, err) || err != nil {
