@@ -194,7 +194,7 @@ func (p *Plan) sliceRange(ctx context.Context, r Range, instants []timeline.Inst
 		times[in.Time] = true
 	}
 	p.rows = &rowRange{times: times}
-	written, err := p.src.writtenBy(ctx, instants)
+	written, replaced, err := p.src.writtenBy(ctx, instants)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,12 @@ func (p *Plan) sliceRange(ctx context.Context, r Range, instants []timeline.Inst
 		if err != nil {
 			return err
 		}
-		p.slices = append(p.slices, in...)
+		for _, sl := range in {
+			// The view knows the replace commits of the active timeline only.
+			if !replaced[filegroup.Group{Partition: partition, FileID: sl.FileID}] {
+				p.slices = append(p.slices, sl)
+			}
+		}
 	}
 	p.inRange = func(instant string) bool { return times[instant] }
 	gone, err := p.src.missing(ctx, p.slices)
@@ -235,8 +240,9 @@ func (p *Plan) fullScan(ctx context.Context, r Range, gone *filegroup.Slice) err
 	return err
 }
 
-// writtenBy collects the files that commits wrote, by partition. A file that several commits name is listed once.
-func (s *Source) writtenBy(ctx context.Context, instants []timeline.Instant) (map[string][]storage.Info, error) {
+// writtenBy collects the files that commits wrote, by partition, and the file groups that they replaced. A file that several
+// commits name is listed once.
+func (s *Source) writtenBy(ctx context.Context, instants []timeline.Instant) (map[string][]storage.Info, map[filegroup.Group]bool, error) {
 	metas := make([]*timeline.CommitMetadata, len(instants))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(16)
@@ -247,13 +253,16 @@ func (s *Source) writtenBy(ctx context.Context, instants []timeline.Instant) (ma
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	seen := map[string]bool{}
 	out := map[string][]storage.Info{}
+	replaced := map[filegroup.Group]bool{}
 	for _, meta := range metas {
-		if meta == nil {
-			continue
+		for partition, ids := range meta.PartitionToReplaceFileIDs {
+			for _, id := range ids {
+				replaced[filegroup.Group{Partition: partition, FileID: id}] = true
+			}
 		}
 		for partition, stats := range meta.PartitionToWriteStats {
 			for _, st := range stats {
@@ -261,14 +270,14 @@ func (s *Source) writtenBy(ctx context.Context, instants []timeline.Instant) (ma
 					continue
 				}
 				if dir := path.Dir(st.Path); dir != partition && !(dir == "." && partition == "") {
-					return nil, fmt.Errorf("commit metadata: file %s is listed under partition %q", st.Path, partition)
+					return nil, nil, fmt.Errorf("commit metadata: file %s is listed under partition %q", st.Path, partition)
 				}
 				seen[st.Path] = true
 				out[partition] = append(out[partition], storage.Info{Name: st.Path, Size: st.FileSizeInBytes})
 			}
 		}
 	}
-	return out, nil
+	return out, replaced, nil
 }
 
 // missing finds a slice of which a file is gone.
