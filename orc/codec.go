@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/golang/snappy"
 	"github.com/klauspost/compress/flate"
@@ -37,18 +36,20 @@ func chunkLength(b []byte) (n int, original bool) {
 
 // decompressor decodes chunks one at a time; its state serves every stream of one scan. The zero value with a kind is ready.
 type decompressor struct {
-	kind  Compression
-	flate io.ReadCloser
-	src   bytes.Reader
-	over  [1]byte
-	zstd  *zstd.Decoder
+	kind     Compression
+	inflater *inflater
+	zstd     *zstd.Decoder
 }
 
 // decode writes the chunk src into dst, whose length is the file's chunk size, and returns how much of dst it filled.
 func (d *decompressor) decode(dst, src []byte) (int, error) {
 	switch d.kind {
 	case Zlib:
-		return d.inflate(dst, src)
+		// A raw deflate stream: ORC's zlib has no zlib header.
+		if d.inflater == nil {
+			d.inflater = new(inflater)
+		}
+		return d.inflater.decode(dst, src)
 	case Snappy:
 		n, err := snappy.DecodedLen(src)
 		if err != nil {
@@ -74,33 +75,6 @@ func (d *decompressor) decode(dst, src []byte) (int, error) {
 		return len(out), err
 	}
 	return 0, fmt.Errorf("%w: %s", ErrUnsupported, d.kind)
-}
-
-// inflate decodes a raw deflate stream: ORC's zlib has no zlib header.
-func (d *decompressor) inflate(dst, src []byte) (int, error) {
-	d.src.Reset(src)
-	if d.flate == nil {
-		d.flate = flate.NewReader(&d.src)
-	} else if err := d.flate.(flate.Resetter).Reset(&d.src, nil); err != nil {
-		return 0, err
-	}
-	for n := 0; ; {
-		// One byte more than dst, once dst is full, tells a stream that ends there from one that goes on.
-		to := dst[n:]
-		if len(to) == 0 {
-			to = d.over[:]
-		}
-		k, err := d.flate.Read(to)
-		if n += k; n > len(dst) {
-			return len(dst), tooLong(n, len(dst))
-		}
-		if err == io.EOF {
-			return n, nil
-		}
-		if err != nil {
-			return n, err
-		}
-	}
 }
 
 func tooLong(n, block int) error {

@@ -3,6 +3,7 @@ package orc
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -291,7 +292,7 @@ func TestFormsThatAreReadAsOthers(t *testing.T) {
 	want := []string{
 		row(255, 65535, 4294967295, "l", "v", "01", "0102", -1, 1000, 2000000, "x", []any{1, 2}, []any{3},
 			at("1900-01-01 00:00:01")*1000, at("1969-12-31 23:59:58.5")*1000, at("1969-12-31 23:59:58.123456")*1000),
-		row(nil, 0, 0, nil, "", "", "0000", 19782, 0, 0, nil, []any{5, 6}, []any{}, "2500", at("2024-02-29 12:00:00.001")*1000, at("2015-01-01 00:00:00")*1000),
+		row(nil, 0, 0, nil, "", "", "0000", 19782, 0, 0, nil, []any{5, 6}, []any{}, json.Number("16725225600000000000"), at("2024-02-29 12:00:00.001")*1000, at("2015-01-01 00:00:00")*1000),
 	}
 	r := open(t, buf.Bytes(), ReaderOptions{})
 	i := 0
@@ -299,13 +300,7 @@ func TestFormsThatAreReadAsOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sec := got.Column(13).(*array.Timestamp)
-		if int64(sec.Value(1)) != at("2500-01-01 00:00:00") {
-			t.Errorf("the year 2500: %d", sec.Value(1))
-		}
-		rows := batchRows(got)
-		rows[1] = strings.Replace(rows[1], fmt.Sprint(int64(sec.Value(1))*1000), `"2500"`, 1)
-		for _, g := range rows {
+		for _, g := range batchRows(got) {
 			if g != want[i] {
 				t.Errorf("row %d\n got %s\nwant %s", i, g, want[i])
 			}
@@ -396,14 +391,14 @@ func TestMomentsInOtherZones(t *testing.T) {
 		batch.Release()
 		b.Release()
 		for i, g := range scanRows(t, data, ReaderOptions{Timestamps: Instants}, ScanOptions{}) {
-			if g != fmt.Sprintf("[%d]", moments[i]*1000) {
-				t.Errorf("%s: %d came back as %s", name, moments[i]*1000, g)
+			if g != fmt.Sprintf("[%d000]", moments[i]) {
+				t.Errorf("%s: %d000 came back as %s", name, moments[i], g)
 			}
 		}
 		for i, g := range scanRows(t, data, ReaderOptions{}, ScanOptions{}) {
 			at := time.UnixMicro(moments[i]).In(loc)
 			_, off := at.Zone()
-			if g != fmt.Sprintf("[%d]", (at.Unix()+int64(off))*1e9) {
+			if g != fmt.Sprintf("[%d000000000]", at.Unix()+int64(off)) {
 				t.Errorf("%s: the clock at %s reads %s", name, at, g)
 			}
 		}
