@@ -105,7 +105,7 @@ func hasLocal(dt arrow.DataType) bool {
 	return false
 }
 
-// notThere refuses a misspelt field, which the reference takes for null.
+// notThere refuses a misspelled field, which the reference takes for null.
 func (k *Keygen) notThere(field string, stage Stage, sc *arrow.Schema) *Error {
 	key := KeyRecordFields
 	if stage == StagePartition {

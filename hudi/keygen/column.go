@@ -3,7 +3,6 @@ package keygen
 import (
 	"fmt"
 	"math/big"
-	"strconv"
 	"strings"
 	"unsafe"
 
@@ -356,17 +355,6 @@ func item(leaf arrow.Array, row int, avro *schema.Type) Datum {
 		d.F = float64(c.width)
 	}
 	return d
-}
-
-// javaString is a value as Java would print it, for errors.
-func javaString(d *Datum) string {
-	if d.missing() {
-		return "null"
-	}
-	if d.Kind == String {
-		return strconv.Quote(d.S)
-	}
-	return string(appendAvro(nil, d, true))
 }
 
 func bytesAsString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -87,24 +87,24 @@ func Explain(o Options, batch arrow.RecordBatch) ([]Explanation, []string, error
 	if k, ok := g.(*Keygen); ok {
 		warnings = k.Warnings()
 	}
+	made := makeAll(g, batch)
+	if made.fail != nil {
+		return nil, warnings, made.fail
+	}
+	defer made.release()
 	list := make([]Explanation, batch.NumRows())
 	for row := range list {
 		e := &list[row]
 		e.Row = row
-		key, partition, err := single(g, batch, row)
-		var fault *Error
-		switch {
-		case errors.As(err, &fault) && fault.Row < 0:
-			return nil, warnings, err
-		case err != nil:
-			e.Error = err.Error()
-			continue
-		}
-		e.Key, e.Partition = key, partition
-		if bucketed {
-			if e.Bucket, err = rule.Of(key); err != nil {
-				e.Error = err.Error()
+		key, partition, err := made.at(row)
+		if err == nil {
+			e.Key, e.Partition = key, partition
+			if bucketed {
+				e.Bucket, err = rule.Of(key)
 			}
+		}
+		if err != nil {
+			e.Error = err.Error()
 		}
 	}
 	return list, warnings, nil
@@ -241,26 +241,73 @@ func (c *Checker) Add(batch arrow.RecordBatch) error {
 	if err != nil {
 		return err
 	}
+	made := makeAll(c.table, batch)
+	if made.fail != nil {
+		return made.fail
+	}
 	for row := range int(batch.NumRows()) {
-		storedKey, storedPartition := textAt(keys, row), textAt(partitions, row)
-		key, partition, err := single(c.table, batch, row)
-		var fault *Error
-		if errors.As(err, &fault) && fault.Row < 0 {
-			return err
-		}
-		if err != nil || key != storedKey || partition != storedPartition {
-			c.differ(Difference{Row: c.report.Rows, StoredKey: storedKey, StoredPartition: storedPartition, Key: key, Partition: partition}, err)
+		key, partition, err := made.at(row)
+		if d := (Difference{Row: c.report.Rows, StoredKey: textAt(keys, row), StoredPartition: textAt(partitions, row), Key: key, Partition: partition}); err != nil ||
+			key != d.StoredKey || partition != d.StoredPartition {
+			c.differ(d, err)
 		}
 		c.report.Rows++
-		for i := range c.variations {
-			v := &c.variations[i]
-			if v.ok {
-				k, p, err := single(v.g, batch, row)
-				v.ok = err == nil && k == storedKey && p == storedPartition
-			}
+	}
+	made.release()
+	for i := range c.variations {
+		if v := &c.variations[i]; v.ok {
+			v.ok = agrees(v.g, batch, keys, partitions)
 		}
 	}
 	return nil
+}
+
+// agrees reports whether a generator makes the stored keys of all rows.
+func agrees(g Generator, batch arrow.RecordBatch, keys, partitions arrow.Array) bool {
+	k, p, err := g.Keys(batch)
+	if err != nil {
+		return false
+	}
+	defer k.Release()
+	defer p.Release()
+	for row := range int(batch.NumRows()) {
+		if textAt(k, row) != textAt(keys, row) || textAt(p, row) != textAt(partitions, row) {
+			return false
+		}
+	}
+	return true
+}
+
+// madeKeys are the keys of a batch: as columns, or one by one where a row has none.
+type madeKeys struct {
+	g                Generator
+	batch            arrow.RecordBatch
+	keys, partitions arrow.Array
+	fail             error // of the configuration
+}
+
+func makeAll(g Generator, batch arrow.RecordBatch) *madeKeys {
+	m := &madeKeys{g: g, batch: batch}
+	var err error
+	var fault *Error
+	if m.keys, m.partitions, err = g.Keys(batch); errors.As(err, &fault) && fault.Row < 0 {
+		m.fail = err
+	}
+	return m
+}
+
+func (m *madeKeys) at(row int) (key, partition string, err error) {
+	if m.keys == nil {
+		return single(m.g, m.batch, row)
+	}
+	return textAt(m.keys, row), textAt(m.partitions, row), nil
+}
+
+func (m *madeKeys) release() {
+	if m.keys != nil {
+		m.keys.Release()
+		m.partitions.Release()
+	}
 }
 
 func (c *Checker) differ(d Difference, err error) {

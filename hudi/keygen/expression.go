@@ -147,7 +147,7 @@ func (e *Expression) Keys(batch arrow.RecordBatch) (keys, partitions arrow.Array
 	for row := range int(batch.NumRows()) {
 		for i, c := range columns {
 			if c != nil {
-				env[batch.ColumnName(i)] = goValue(c, row)
+				env[batch.ColumnName(i)] = e.value(c, row)
 			}
 		}
 		var fail *Error
@@ -184,9 +184,9 @@ func (e *Expression) eval(machine *vm.VM, program *vm.Program, env map[string]an
 	}
 	var text []byte
 	if !d.missing() {
-		var e *Error
-		if text, e = (&texts{hexBytes: true, oldFloats: true, zone: utcJava}).append(nil, &d); e != nil {
-			return nil, e
+		var bad *Error
+		if text, bad = e.texts.append(nil, &d); bad != nil {
+			return nil, bad
 		}
 	}
 	switch {
@@ -203,7 +203,8 @@ func (e *Expression) eval(machine *vm.VM, program *vm.Program, env map[string]an
 	return text, nil
 }
 
-func goValue(c *column, row int) any {
+// value is what a column is in an expression.
+func (e *Expression) value(c *column, row int) any {
 	var d Datum
 	c.read(row, &d)
 	switch d.Kind {
@@ -224,7 +225,7 @@ func goValue(c *column, row int) any {
 	case TimestampNanos, LocalNanos:
 		return time.Unix(0, d.I).UTC()
 	}
-	text, err := (&texts{hexBytes: true, oldFloats: true, zone: utcJava}).append(nil, &d)
+	text, err := e.texts.append(nil, &d)
 	if err != nil {
 		return nil
 	}

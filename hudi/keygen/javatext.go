@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/big"
 	"strconv"
-	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -481,15 +480,6 @@ func (t *texts) appendInternalCollection(dst []byte, d *Datum) ([]byte, *Error) 
 		return strconv.AppendInt(dst, d.I, 10), nil
 	}
 	return t.append(dst, d)
-}
-
-// javaLength is the length of a text in UTF-16 units.
-func javaLength(s string) int {
-	n := 0
-	for _, r := range s {
-		n += utf16.RuneLen(r)
-	}
-	return n
 }
 
 // appendPadded writes v with at least width digits; a sign doesn't count.

@@ -202,7 +202,7 @@ func TestMistakesAreRefused(t *testing.T) {
 	}
 }
 
-// What differs in writing only is no conflict (#12013, #8372, #7290), and a misspelt option is warned of.
+// What differs in writing only is no conflict (#12013, #8372, #7290), and a misspelled option is warned of.
 func TestNoConflict(t *testing.T) {
 	batch := rowsOf(t, "id string, p string", `[{"id":"1","p":"x"}]`)
 	simple := map[string]string{TableVersion: "6", TableRecordFields: "id", TablePartitionFields: "p", TableClass: classPackage + "SimpleKeyGenerator", KeyHiveStyle: "false"}
@@ -217,7 +217,7 @@ func TestNoConflict(t *testing.T) {
 	}
 }
 
-// A misspelt field, which the reference takes for null, is refused by name.
+// A misspelled field, which the reference takes for null, is refused by name.
 func TestMissingFieldIsRefused(t *testing.T) {
 	batch := rowsOf(t, "id string, p string", `[{"id":"1","p":"x"}]`)
 	got := paths(t, Options{Properties: map[string]string{KeyRecordFields: "id", KeyPartitionFields: "P"}}, batch)

@@ -109,11 +109,14 @@ func hexDigit(c byte) (int, bool) {
 // CheckPath refuses a partition path with a segment ".."; separators are / and \ (key generation 7.3).
 func CheckPath(path string) error {
 	if hasParent(path) {
-		return &Error{Class: classKey, Stage: StagePartition, Row: -1,
-			Message: "Partition path '" + path + "' has a path-traversal segment '..'",
-			Hint:    "correct the partition value in the source, or set " + KeyURLEncode + "=true where the table is new"}
+		return parentInPath(path)
 	}
 	return nil
+}
+
+func parentInPath(path string) *Error {
+	return &Error{Class: classKey, Stage: StagePartition, Row: -1, Message: "Partition path '" + path + "' has a path-traversal segment '..'",
+		Hint: "correct the partition value in the source, or set " + KeyURLEncode + "=true where the table is new"}
 }
 
 func hasParent(path string) bool {

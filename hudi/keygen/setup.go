@@ -25,7 +25,7 @@ type Options struct {
 	// Release and Path choose whose results are wanted; the zero values are right for writing.
 	Release Release
 	Path    Path
-	// Imitate follows the reference where it silently does harm: misspelt fields are null, unsafe paths are returned,
+	// Imitate follows the reference where it silently does harm: misspelled fields are null, unsafe paths are returned,
 	// forbidden combinations work. For comparing only; never write with it.
 	Imitate bool
 	// StoredKeys is a sample of _hoodie_record_key of the newest commits. It decides the encoding of one-field complex keys

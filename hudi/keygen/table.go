@@ -175,9 +175,17 @@ func firstIn(m map[string]string, keys ...string) (string, bool) {
 	return "", false
 }
 
-// DetectEncoding tells from stored keys how a one-field complex key of the field is written. It fails when the sample holds
-// both forms.
+// DetectEncoding tells from stored keys how a one-field complex key of the field is written; "" without keys. It fails when
+// the sample holds both forms.
 func DetectEncoding(field string, stored []string) (encoding string, err error) {
+	encoding, fail := detectEncoding(field, stored)
+	if fail != nil {
+		return "", fail
+	}
+	return encoding, nil
+}
+
+func detectEncoding(field string, stored []string) (string, *Error) {
 	prefixed := 0
 	for _, key := range stored {
 		if strings.HasPrefix(key, field+":") {
@@ -215,9 +223,9 @@ func (c *setup) decideEncoding(field string, prefixed bool) (bool, *Error) {
 	if c.Table == nil || c.release != Current || c.props[TableEncoding] != "" {
 		return prefixed, nil
 	}
-	found, err := DetectEncoding(field, c.StoredKeys)
+	found, err := detectEncoding(field, c.StoredKeys)
 	if err != nil {
-		return false, err.(*Error)
+		return false, err
 	}
 	if found == "" {
 		if c.HasCommits && !strings.EqualFold(c.props[KeyValidation], "false") {

@@ -147,7 +147,8 @@ func readVectors(t *testing.T, name string) vectorFile {
 // TestVectors holds the package against what Apache Hudi's classes gave. SLUICE_KEYGEN_VECTORS names further files of the
 // same form. Each case that fails prints one line.
 func TestVectors(t *testing.T) {
-	files := []string{filepath.Join("testdata", "vectors.json.gz")}
+	// random.json.gz holds random cases, run through releases 0.15.0, 1.0.2 and 1.2.0 on all paths.
+	files := []string{filepath.Join("testdata", "vectors.json.gz"), filepath.Join("testdata", "random.json.gz")}
 	files = append(files, filepath.SplitList(os.Getenv("SLUICE_KEYGEN_VECTORS"))...)
 	for _, name := range files {
 		v := readVectors(t, name)
@@ -185,13 +186,13 @@ func checkCase(t *testing.T, c *vectorCase) (runs int) {
 		if want.Error != nil && r != "1.2.0" && r != "" {
 			want.Error = &vectorError{Class: want.Error.Class, Stage: want.Error.Stage, Cause: want.Error.Cause} // texts drift between releases
 		}
-		if got := runCase(t, c, r, path); !fulfils(got, want, c.AcceptAlso) {
+		if got := runCase(t, c, r, path); !fulfills(got, want, c.AcceptAlso) {
 			t.Errorf("%s, release %s, %s: want %s, got %s", c.ID, r, path, show(want), show(got))
 		}
 	}
 	for r, other := range c.Differs {
 		runs++
-		if got := runCase(t, c, r, path); !fulfils(got, other, nil) {
+		if got := runCase(t, c, r, path); !fulfills(got, other, nil) {
 			t.Errorf("%s, release %s, %s: want %s, got %s", c.ID, r, path, show(other), show(got))
 		}
 	}
@@ -201,7 +202,7 @@ func checkCase(t *testing.T, c *vectorCase) (runs int) {
 				continue // the last two are identities of Java objects, made by the harness
 			}
 			runs++
-			if got := runCase(t, c, r, p); !fulfils(got, other, nil) {
+			if got := runCase(t, c, r, p); !fulfills(got, other, nil) {
 				t.Errorf("%s, release %s, %s: want %s, got %s", c.ID, r, p, show(other), show(got))
 			}
 		}
@@ -223,7 +224,7 @@ func show(r vectorResult) string {
 	return fmt.Sprintf("%q %q", deref(r.RecordKey), deref(r.PartitionPath))
 }
 
-func fulfils(got, want vectorResult, also []vectorResult) bool {
+func fulfills(got, want vectorResult, also []vectorResult) bool {
 	if want.Error != nil {
 		return got.Error != nil && got.Error.Class == want.Error.Class && (want.Error.Stage == "" || got.Error.Stage == want.Error.Stage) &&
 			(want.Error.Cause == "" || got.Error.Cause == want.Error.Cause) && strings.Contains(got.Error.Message, want.Error.Message)
