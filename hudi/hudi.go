@@ -26,6 +26,7 @@ import (
 	"github.com/sluicelake/sluice/hudi/filegroup"
 	"github.com/sluicelake/sluice/hudi/predicate"
 	"github.com/sluicelake/sluice/hudi/read"
+	"github.com/sluicelake/sluice/hudi/schema"
 	"github.com/sluicelake/sluice/hudi/timeline"
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/open"
@@ -139,6 +140,9 @@ func (s *Snapshot) Instant() string { return s.plan.Instant() }
 
 // Schema is what a Scan without Columns gives: meta columns first.
 func (s *Snapshot) Schema() *arrow.Schema { return s.plan.Schema() }
+
+// Avro is the table's schema at its instant, meta columns first.
+func (s *Snapshot) Avro() *schema.Type { return s.plan.Avro() }
 
 // Slices are the file slices that it is made of.
 func (s *Snapshot) Slices() []filegroup.Slice { return s.plan.Slices() }
