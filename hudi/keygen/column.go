@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/decimal256"
 
@@ -94,7 +95,7 @@ func (c *column) set(leaf arrow.Array, avro *schema.Type) error {
 	if err != nil {
 		return err
 	}
-	c.kind, c.leaf, c.avro, c.nulls = kind, leaf, avro, leaf.NullN() > 0
+	c.kind, c.leaf, c.avro, c.nulls = kind, leaf, avro, hasNulls(leaf)
 	switch a := leaf.(type) {
 	case *array.String:
 		c.text = a
@@ -115,6 +116,12 @@ func (c *column) set(leaf arrow.Array, avro *schema.Type) error {
 	}
 	c.nested = kind == Array || kind == Map || kind == Record
 	return nil
+}
+
+// hasNulls counts anew: Arrow's own count is remembered in the array, and a batch may be shared.
+func hasNulls(leaf arrow.Array) bool {
+	bits := leaf.NullBitmapBytes()
+	return len(bits) > 0 && bitutil.CountSetBits(bits, leaf.Data().Offset(), leaf.Len()) < leaf.Len()
 }
 
 // decimalWidth is the size of the fixed that Avro keeps a decimal in.

@@ -278,11 +278,7 @@ func typedScalar(text string, dt arrow.DataType) (scalar.Scalar, error) {
 // parseISODate reads what appendDate writes.
 func parseISODate(text string) (int64, error) {
 	var b bucket
-	pos, ok := isoDate().match(&b, text, 2000)
-	if !ok {
-		return 0, fmt.Errorf("not of the form yyyy-MM-dd after %d characters", pos)
-	}
-	ms, err := b.instant(utcZone, &span{})
+	ms, _, err := formats{isoDate()}.parse(&b, text, utcZone, &span{}, 2000)
 	return floorDiv(ms, msPerDay), err
 }
 

@@ -71,7 +71,7 @@ func (p *pattern) match(b *bucket, text string, year int64) (pos int, ok bool) {
 	b.reset()
 	for i := range p.parts {
 		n := p.parts[i].read(b, text[pos:], year)
-		if n < 0 {
+		if n < 0 || b.fail != nil {
 			return pos, false
 		}
 		pos += n
@@ -397,9 +397,6 @@ func readZoneName(b *bucket, text string) int {
 
 // instant turns what was read into epoch ms; in is the zone for texts without one.
 func (b *bucket) instant(in *zone, s *span) (int64, error) {
-	if b.fail != nil {
-		return 0, b.fail
-	}
 	local, err := b.local()
 	if err != nil {
 		return 0, err
@@ -653,7 +650,10 @@ func (l formats) parse(b *bucket, text string, in *zone, s *span, year int64) (m
 	furthest := 0
 	for _, p := range l {
 		pos, ok := p.match(b, text, year)
-		if ok {
+		switch {
+		case b.fail != nil: // the reference gives up at once, other formats or not
+			return 0, nil, b.fail
+		case ok:
 			ms, err = b.instant(in, s)
 			return ms, b.zone, err
 		}
