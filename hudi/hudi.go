@@ -101,11 +101,14 @@ type Query struct {
 	// AsOf pins an older state: an instant (20261129100000123) or a date ("2026-11-29 10:00:00"). Empty means the newest.
 	AsOf string
 	View View
+	// Stored gives partition columns as the files hold them. Otherwise they are what the partition path tells, as Apache
+	// Hudi's readers have it.
+	Stored bool
 }
 
 // Snapshot pins a state of the table. It lists the table's files and opens none of them.
 func (t *Table) Snapshot(ctx context.Context, q Query) (*Snapshot, error) {
-	plan, err := t.src.Plan(ctx, read.Query{AsOf: q.AsOf, Mode: q.View})
+	plan, err := t.src.Plan(ctx, read.Query{AsOf: q.AsOf, Mode: q.View, Stored: q.Stored})
 	if err != nil {
 		return nil, err
 	}

@@ -121,7 +121,7 @@ func (a *app) ofTable(ctx context.Context, f keysFlags, url string) (keygen.Opti
 	if err != nil {
 		return o, nil, err
 	}
-	s, err := t.Snapshot(ctx, hudi.Query{})
+	s, err := t.Snapshot(ctx, hudi.Query{Stored: true})
 	if err != nil {
 		return o, nil, err
 	}

@@ -66,7 +66,7 @@ func (s *Source) ChangeFeed(ctx context.Context, r Range) (*Feed, error) {
 	}
 	f := &Feed{src: s, mode: s.Config.CDCMode, plan: &Plan{src: s, view: s.View}}
 	f.plan.instant, _ = s.View.Latest()
-	if err := f.plan.resolveSchema(ctx, f.plan.instant); err != nil {
+	if err := f.plan.resolveSchema(ctx, f.plan.instant, false); err != nil {
 		return nil, err
 	}
 	for _, in := range instants {

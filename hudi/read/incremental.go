@@ -101,7 +101,7 @@ func (s *Source) planRange(ctx context.Context, q Query) (*Plan, error) {
 			return nil, err
 		}
 	}
-	return p, p.resolveSchema(ctx, newest)
+	return p, p.resolveSchema(ctx, newest, q.Stored)
 }
 
 // rangeTime is the time of an instant that a range is about.

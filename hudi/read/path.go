@@ -30,10 +30,10 @@ type pathColumns struct {
 	times bool
 }
 
-func newPathColumns(cfg *config.Table, columns *arrow.Schema, incremental bool) *pathColumns {
+func newPathColumns(cfg *config.Table, columns *arrow.Schema, fromFiles bool) *pathColumns {
 	p := &pathColumns{output: columns, raw: columns, dropped: cfg.DropPartitionColumns,
 		times: strings.Contains(strings.ToUpper(cfg.KeyGenerator), "TIMESTAMP")}
-	if !cfg.IsPartitioned() || cfg.Version < 8 && incremental && !p.dropped {
+	if !cfg.IsPartitioned() || fromFiles && !p.dropped {
 		return p
 	}
 	p.rule = keygen.NewPathRule(cfg)

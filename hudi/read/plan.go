@@ -23,6 +23,8 @@ type Query struct {
 	AsOf string
 	// Range makes the query incremental; AsOf must be empty then.
 	Range *Range
+	// Stored gives partition columns as the files hold them, not as the partition path tells them.
+	Stored bool
 }
 
 // Plan is a query with everything decided: the instant that it is pinned to, the slices to open, the columns that come
@@ -77,7 +79,7 @@ func (s *Source) Plan(ctx context.Context, q Query) (*Plan, error) {
 		}
 		p.slices = slices
 	}
-	return p, p.resolveSchema(ctx, p.instant)
+	return p, p.resolveSchema(ctx, p.instant, q.Stored)
 }
 
 func (s *Source) slices(ctx context.Context, view *filegroup.View, at string, mode filegroup.Mode) ([]filegroup.Slice, error) {
@@ -98,7 +100,7 @@ func (s *Source) slices(ctx context.Context, view *filegroup.View, at string, mo
 
 // resolveSchema finds the table's schema at an instant: from the newest commit that has one, the schema that the table was
 // created with, or the newest data file (table format 2.6).
-func (p *Plan) resolveSchema(ctx context.Context, at string) error {
+func (p *Plan) resolveSchema(ctx context.Context, at string, stored bool) error {
 	table, _, err := timeline.TableSchema(ctx, p.src.Store, p.src.Config, p.src.Timeline, at)
 	if errors.Is(err, timeline.ErrNoSchema) {
 		table, err = p.schemaOfFiles(ctx)
@@ -119,7 +121,7 @@ func (p *Plan) resolveSchema(ctx context.Context, at string) error {
 	if err != nil {
 		return fmt.Errorf("schema of %s: %w", p.src.Store.URL(), err)
 	}
-	p.path = newPathColumns(p.src.Config, columns, p.rows != nil)
+	p.path = newPathColumns(p.src.Config, columns, stored || p.src.Config.Version < 8 && p.rows != nil)
 	p.columns = p.path.output
 	if !p.src.Config.PopulateMetaFields { // they are there, and null: Spark does not show them either
 		p.columns = arrow.NewSchema(p.columns.Fields()[len(schema.MetaColumns):], nil)
