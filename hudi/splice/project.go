@@ -394,9 +394,12 @@ func (f *File) holds(e *element, v scalar.Scalar) bool {
 	if e.physical < 0 {
 		return false
 	}
-	want, ok := plain(v, e.physical)
-	if v.IsValid() && (!ok || !e.ordered) {
-		return false
+	var want []byte
+	if v.IsValid() {
+		var ok bool
+		if want, ok = plain(v, e.physical); !ok || !e.ordered {
+			return false
+		}
 	}
 	for _, g := range f.groups {
 		if g.rows == 0 {

@@ -1,0 +1,161 @@
+package splice_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/sluicelake/sluice/hudi/basefile"
+	"github.com/sluicelake/sluice/hudi/splice"
+	"github.com/sluicelake/sluice/internal/fixture"
+)
+
+// A byte that is wrong anywhere in a file of Apache Hudi, whose pages have checksums, is noticed, or does not matter: the copy
+// reads as the file itself.
+func TestDamagedSource(t *testing.T) {
+	dir, _ := fixture.Spark(t, "cow_types_row_writer_1.2.0")
+	data, err := os.ReadFile(baseFiles(t, dir)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := splice.Want{Columns: userColumns(open(t, data).Schema())}
+	noticed, harmless := 0, 0
+	for at := 4; at < len(data); at += 41 {
+		if at > 9000 && at < len(data)-4000 { // the key filter of Apache Hudi in the footer
+			continue
+		}
+		bad := bytes.Clone(data)
+		bad[at] ^= 0x24
+		out, err := copyOf(t, bad, want)
+		if err != nil {
+			if !errors.Is(err, basefile.ErrDamaged) && !errors.Is(err, basefile.ErrUnsupported) && !errors.Is(err, errRefused) {
+				t.Errorf("byte %d: %v", at, err)
+			}
+			noticed++
+			continue
+		}
+		harmless++
+		sameAnswer(t, at, bad, out, want)
+	}
+	if noticed < 20 || harmless == 0 {
+		t.Errorf("%d noticed, %d harmless", noticed, harmless)
+	}
+	t.Logf("%d noticed, %d harmless", noticed, harmless)
+}
+
+var errRefused = errors.New("refused")
+
+func copyOf(t testing.TB, data []byte, want splice.Want) ([]byte, error) {
+	f, err := splice.Open(t.Context(), "file.parquet", object(data), basefile.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	if want.Columns == nil {
+		want.Columns = userColumns(f.Schema())
+	}
+	p, why := splice.CanCopy(f, want)
+	if why != "" {
+		return nil, errRefused
+	}
+	var b bytes.Buffer
+	w := splice.NewWriter(&b, splice.WriterOptions{Block: 4096, ReadAhead: 3})
+	if err := w.Append(t.Context(), p); err != nil {
+		return nil, err
+	}
+	err = w.Close()
+	return b.Bytes(), err
+}
+
+// sameAnswer demands that the copy of a damaged file reads as the file: the same rows, or an error of both.
+func sameAnswer(t *testing.T, at int, bad, out []byte, want splice.Want) {
+	t.Helper()
+	a, errA := tryRows(t, bad, want)
+	b, errB := tryRows(t, out, want)
+	if (errA == nil) != (errB == nil) {
+		t.Errorf("byte %d: the file reads with %v, its copy with %v", at, errA, errB)
+	}
+	if errA == nil && errB == nil && a != b {
+		t.Errorf("byte %d: the copy has other rows:\n%s\n%s", at, a, b)
+	}
+}
+
+func tryRows(t *testing.T, data []byte, want splice.Want) (text string, err error) {
+	f, err := basefile.OpenObject(t.Context(), "file.parquet", object(data), basefile.Options{})
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	var b bytes.Buffer
+	for batch, err := range f.Scan(t.Context(), basefile.ScanOptions{Columns: want.Columns}) {
+		if err != nil {
+			return "", err
+		}
+		for _, c := range batch.Columns() {
+			b.WriteString(array.NewSlice(c, 0, int64(c.Len())).String())
+		}
+		batch.Release()
+	}
+	return b.String(), nil
+}
+
+// A full target and a source that ends early are errors, and the writer stays broken.
+func TestBrokenTargetAndSource(t *testing.T) {
+	data := write(t, 0, &parquet.Snappy, 1)
+	p, why := splice.CanCopy(open(t, data), splice.Want{Columns: userColumns(open(t, data).Schema())})
+	if why != "" {
+		t.Fatal(why)
+	}
+	full := errors.New("no space")
+	w := splice.NewWriter(&limited{left: 20000, err: full}, splice.WriterOptions{ReadAhead: 4, Block: 1000})
+	if err := w.Append(t.Context(), p); !errors.Is(err, full) {
+		t.Errorf("append to a full target: %v", err)
+	}
+	if err := w.Close(); !errors.Is(err, full) {
+		t.Errorf("close after it: %v", err)
+	}
+	if err := splice.NewWriter(io.Discard, splice.WriterOptions{}).Close(); err == nil {
+		t.Error("a file of nothing")
+	}
+}
+
+type limited struct {
+	left int
+	err  error
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.left -= len(p); l.left < 0 {
+		return 0, l.err
+	}
+	return len(p), nil
+}
+
+// Whatever the bytes are: no panic, no endless work, and what comes out opens.
+func FuzzSplice(f *testing.F) {
+	for _, name := range fixture.SparkNames(f, "cow_row_groups_1.2.0", "cow_types_row_writer_1.2.0") {
+		dir, _ := fixture.Spark(f, name)
+		data, err := os.ReadFile(baseFiles(f, dir)[0])
+		if err != nil {
+			f.Fatal(err)
+		}
+		if len(data) < 64<<10 {
+			f.Add(data)
+		}
+	}
+	f.Add(write(f, 0, &parquet.Snappy, 1)[:1000])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		out, err := copyOf(t, data, splice.Want{})
+		if err != nil {
+			return
+		}
+		if _, err := splice.Open(t.Context(), "copy.parquet", object(out), basefile.Options{}); err != nil {
+			t.Errorf("the copy does not open: %v", err)
+		}
+	})
+}
