@@ -14,14 +14,16 @@ import (
 
 // state is the memory of one call of Keys, reused by later calls.
 type state struct {
-	work    work
-	row     []byte
-	columns []*column
-	at      int
-	raw     interner        // values of a text column already seen
-	rawPath []int32         // their partition
-	times   map[int64]int32 // buckets of a time column, and their partition
-	paths   interner
+	work work
+	row  []byte
+	// keyWidth is the mean length of the last batch's keys, a guess for the next.
+	keyWidth int
+	columns  []*column
+	at       int
+	raw      interner        // values of a text column already seen
+	rawPath  []int32         // their partition
+	times    map[int64]int32 // buckets of a time column, and their partition
+	paths    interner
 }
 
 func newState(*Keygen) *state { return &state{times: map[int64]int32{}} }
@@ -134,7 +136,7 @@ func (k *Keygen) keyColumn(mem memory.Allocator, s *state, rows int) (arrow.Arra
 			return c.text, nil
 		}
 	}
-	b := newTextBuilder(mem, rows)
+	b := newTextBuilder(mem, rows, rows*max(16, s.keyWidth))
 	var err *Error
 	for s.at = 0; s.at < rows; s.at++ {
 		if s.row, err = k.appendKey(s.row[:0], s, &s.work); err != nil {
@@ -145,6 +147,9 @@ func (k *Keygen) keyColumn(mem memory.Allocator, s *state, rows int) (arrow.Arra
 			b.release()
 			return nil, tooLong(s.at)
 		}
+	}
+	if rows > 0 {
+		s.keyWidth = b.used/rows + 1
 	}
 	return b.finish(), nil
 }
@@ -180,7 +185,7 @@ func (k *Keygen) partitionColumn(mem memory.Allocator, s *state, rows int) (arro
 		indexes.Release()
 		return nil, err
 	}
-	values := newTextBuilder(mem, s.paths.len())
+	values := newTextBuilder(mem, s.paths.len(), len(s.paths.data))
 	for i := range s.paths.len() {
 		values.append(s.paths.at(int32(i)))
 	}
@@ -363,12 +368,12 @@ type textBuilder struct {
 	used, rows    int
 }
 
-func newTextBuilder(mem memory.Allocator, rows int) *textBuilder {
+func newTextBuilder(mem memory.Allocator, rows, bytes int) *textBuilder {
 	b := &textBuilder{offsets: memory.NewResizableBuffer(mem), data: memory.NewResizableBuffer(mem), rows: rows}
 	b.offsets.Resize((rows + 1) * arrow.Int32SizeBytes)
 	b.ends = arrow.Int32Traits.CastFromBytes(b.offsets.Bytes())[:1]
 	b.ends[0] = 0
-	b.data.Resize(rows * 24)
+	b.data.Resize(min(bytes, math.MaxInt32))
 	return b
 }
 

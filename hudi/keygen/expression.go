@@ -142,7 +142,7 @@ func (e *Expression) Keys(batch arrow.RecordBatch) (keys, partitions arrow.Array
 			columns[i] = c
 		}
 	}
-	key, path := newTextBuilder(memory.DefaultAllocator, int(batch.NumRows())), newTextBuilder(memory.DefaultAllocator, int(batch.NumRows()))
+	key, path := newTextBuilder(memory.DefaultAllocator, int(batch.NumRows()), 0), newTextBuilder(memory.DefaultAllocator, int(batch.NumRows()), 0)
 	var machine vm.VM
 	for row := range int(batch.NumRows()) {
 		for i, c := range columns {

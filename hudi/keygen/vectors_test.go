@@ -166,6 +166,24 @@ func TestVectors(t *testing.T) {
 	}
 }
 
+// findings are what is wrong with one case.
+type findings []string
+
+func (f *findings) add(format string, args ...any) {
+	*f = append(*f, strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " "))
+}
+
+// report prints one line.
+func (f findings) report(t *testing.T, id string) {
+	t.Helper()
+	switch {
+	case len(f) == 1:
+		t.Errorf("%s, %s", id, f[0])
+	case len(f) > 1:
+		t.Errorf("%s, %s (and %d more releases or paths)", id, f[0], len(f)-1)
+	}
+}
+
 // checkCase runs a case as every release that it names, and gives the number of comparisons.
 func checkCase(t *testing.T, c *vectorCase) (runs int) {
 	path := c.Path
@@ -176,6 +194,8 @@ func checkCase(t *testing.T, c *vectorCase) (runs int) {
 	if c.Expect != nil {
 		want = *c.Expect
 	}
+	var wrong findings
+	defer func() { wrong.report(t, c.ID) }()
 	releases := slices.Clone(c.Verified)
 	if c.Unreleased || len(releases) == 0 {
 		releases = append(releases, "")
@@ -187,13 +207,13 @@ func checkCase(t *testing.T, c *vectorCase) (runs int) {
 			want.Error = &vectorError{Class: want.Error.Class, Stage: want.Error.Stage, Cause: want.Error.Cause} // texts drift between releases
 		}
 		if got := runCase(t, c, r, path); !fulfills(got, want, c.AcceptAlso) {
-			t.Errorf("%s, release %s, %s: want %s, got %s", c.ID, r, path, show(want), show(got))
+			wrong.add("release %s, %s: want %s, got %s", r, path, show(want), show(got))
 		}
 	}
 	for r, other := range c.Differs {
 		runs++
 		if got := runCase(t, c, r, path); !fulfills(got, other, nil) {
-			t.Errorf("%s, release %s, %s: want %s, got %s", c.ID, r, path, show(other), show(got))
+			wrong.add("release %s, %s: want %s, got %s", r, path, show(other), show(got))
 		}
 	}
 	for r, paths := range c.OtherPaths {
@@ -203,7 +223,7 @@ func checkCase(t *testing.T, c *vectorCase) (runs int) {
 			}
 			runs++
 			if got := runCase(t, c, r, p); !fulfills(got, other, nil) {
-				t.Errorf("%s, release %s, %s: want %s, got %s", c.ID, r, p, show(other), show(got))
+				wrong.add("release %s, %s: want %s, got %s", r, p, show(other), show(got))
 			}
 		}
 	}
@@ -537,6 +557,8 @@ func decimalOf(t *testing.T, text string, scale int32) decimal128.Num {
 
 // checkAux runs a case about one function.
 func checkAux(t *testing.T, c *auxCase) (runs int) {
+	var wrong findings
+	defer func() { wrong.report(t, c.ID) }()
 	releases := slices.Clone(c.Verified)
 	if c.Unreleased || len(releases) == 0 {
 		releases = append(releases, "")
@@ -551,7 +573,7 @@ func checkAux(t *testing.T, c *auxCase) (runs int) {
 		if err != nil {
 			var e *Error
 			if fail == nil || !errors.As(err, &e) || e.Class != fail.Class || fail.Cause != "" && fail.Cause != e.Cause || !strings.Contains(e.Message, fail.Message) {
-				t.Errorf("%s, release %s: want %s %v, got %v", c.ID, release, want, fail, err)
+				wrong.add("release %s: want %s %v, got %v", release, want, fail, err)
 			}
 			return
 		}
@@ -559,7 +581,7 @@ func checkAux(t *testing.T, c *auxCase) (runs int) {
 		var a, b any
 		_ = json.Unmarshal(got, &a)
 		if err := json.Unmarshal(want, &b); fail != nil || err != nil || fmt.Sprint(a) != fmt.Sprint(b) {
-			t.Errorf("%s, release %s: want %s %v, got %s", c.ID, release, want, fail, got)
+			wrong.add("release %s: want %s %v, got %s", release, want, fail, got)
 		}
 	}
 	for _, r := range releases {
