@@ -1,0 +1,126 @@
+package basefile
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/sluicelake/sluice/hudi/bloom"
+	"github.com/sluicelake/sluice/hudi/schema"
+)
+
+// Footer keys of a base file (table format 5.2); those of the filter are in package bloom.
+const (
+	FooterAvro   = "parquet.avro.schema"
+	FooterModel  = "writer.model.name"
+	FooterMinKey = "hoodie_min_record_key"
+	FooterMaxKey = "hoodie_max_record_key"
+)
+
+// CompareKeys orders record keys as Java orders strings, by UTF-16 units: the order of the key range in a footer. It differs
+// from the order of bytes for characters beyond U+FFFF, which come before those from U+E000 on.
+func CompareKeys(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		x, y := a[i], b[i]
+		if x == y {
+			continue
+		}
+		// Two different bytes from 0xee on are first bytes of characters; 0xee and 0xef begin those from U+E000 to U+FFFF.
+		if x >= 0xee && y >= 0xee && (x >= 0xf0) != (y >= 0xf0) {
+			x, y = y, x
+		}
+		if x < y {
+			return -1
+		}
+		return 1
+	}
+	return len(a) - len(b)
+}
+
+// keyNotes is what the footer tells of the record keys.
+type keyNotes struct {
+	column   int
+	filter   *bloom.Filter // nil: keys are not looked at
+	any      bool
+	min, max string
+}
+
+func (k *keyNotes) init(columns *arrow.Schema, o *BloomOptions) error {
+	if o == nil {
+		return nil
+	}
+	at := columns.FieldIndices(schema.RecordKey)
+	if len(at) != 1 || columns.Field(at[0]).Type.ID() != arrow.STRING {
+		return fmt.Errorf("a bloom filter needs the text column %s", schema.RecordKey)
+	}
+	k.column = at[0]
+	var err error
+	k.filter, err = bloom.New(o.Kind, o.Entries, o.FPP, o.Limit)
+	return err
+}
+
+// add notes the keys of runs of rows; first is the number of the first row in the file.
+func (k *keyNotes) add(batches []arrow.RecordBatch, runs []rowRun, first int64) error {
+	if k.filter == nil {
+		return nil
+	}
+	for _, r := range runs {
+		keys := batches[r.batch].Column(k.column).(*array.String)
+		if err := k.addColumn(keys, int(r.row), int(r.row+r.rows), first); err != nil {
+			return err
+		}
+		first += r.rows
+	}
+	return nil
+}
+
+func (k *keyNotes) addColumn(keys *array.String, from, to int, first int64) error {
+	part := array.NewSlice(keys, int64(from), int64(to)).(*array.String)
+	defer part.Release()
+	if err := k.filter.AddAll(part); err != nil {
+		if errors.Is(err, bloom.ErrEmptyKey) {
+			return fmt.Errorf("in the rows from %d on, a record without key (%s is null or empty): %w", first, schema.RecordKey, err)
+		}
+		return err
+	}
+	if part.Len() == 0 {
+		return nil
+	}
+	low, high := part.Value(0), part.Value(0)
+	for i := 1; i < part.Len(); i++ {
+		v := part.Value(i)
+		if CompareKeys(v, low) < 0 {
+			low = v
+		} else if CompareKeys(v, high) > 0 {
+			high = v
+		}
+	}
+	if !k.any || CompareKeys(low, k.min) < 0 {
+		k.min = strings.Clone(low)
+	}
+	if !k.any || CompareKeys(high, k.max) > 0 {
+		k.max = strings.Clone(high)
+	}
+	k.any = true
+	return nil
+}
+
+// footer are the footer's entries as Apache Hudi 0.15.0 and 1.2.0 write them: a SIMPLE filter is not named, and a file without
+// rows has a filter but no range.
+func (k *keyNotes) footer(avro string) [][2]string {
+	out := [][2]string{{FooterAvro, avro}, {FooterModel, "avro"}}
+	if k.filter == nil {
+		return out
+	}
+	out = append(out, [2]string{bloom.FooterFilter, k.filter.Text()})
+	if k.filter.Kind() != bloom.Simple {
+		out = append(out, [2]string{bloom.FooterKind, k.filter.Kind().String()})
+	}
+	if k.any {
+		out = append(out, [2]string{FooterMinKey, k.min}, [2]string{FooterMaxKey, k.max})
+	}
+	return out
+}

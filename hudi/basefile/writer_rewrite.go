@@ -1,0 +1,274 @@
+package basefile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/arrow/scalar"
+	"github.com/sluicelake/sluice/hudi/schema"
+	"github.com/sluicelake/sluice/storage"
+)
+
+// Change replaces or deletes rows of the old file in a [Rewrite].
+type Change struct {
+	// Rows are numbers of rows of the old file, from 0, ascending and each once, over all changes of a rewrite.
+	Rows []int64
+	// Batch holds one new row for each of Rows, meta columns included. Nil deletes them.
+	Batch arrow.RecordBatch
+}
+
+// RewriteOptions of [Rewrite].
+type RewriteOptions struct {
+	WriterOptions
+	// FileName becomes the _hoodie_file_name of every row. Empty leaves the column as it is, for tables without meta fields.
+	FileName string
+	// Scan says how old rows come to the new schema; of it Table, Names and SchemaOnRead are looked at.
+	Scan ScanOptions
+	// CopyBytes is the smallest row group that is copied as it lies; smaller ones are put together anew, so that many small
+	// updates don't leave many small row groups. 0 is DefaultCopyBytes, negative copies none.
+	CopyBytes int64
+}
+
+// DefaultCopyBytes is the smallest row group that is copied without decoding.
+const DefaultCopyBytes = 1 << 20
+
+// Rewrite makes the next base file of a file group, the copy-on-write update: the rows of old in their order, with those of
+// changes replaced or left out, then the appended rows. Rows that are not touched keep all their columns but _hoodie_file_name.
+//
+// A row group without a touched row is not decoded when the old file stores its columns just as the new one would: the
+// compressed column chunks are copied, and only that of _hoodie_file_name is written anew. The bloom filter and the key range
+// are made from all keys of the new file, for which the key column of copied row groups is read.
+//
+// Rewrite releases the batches that it receives. It holds one row group of the new file, compressed, and a few batches.
+func Rewrite(ctx context.Context, old File, store storage.Store, name string, changes iter.Seq2[Change, error], appended iter.Seq2[arrow.RecordBatch, error],
+	o RewriteOptions,
+) (storage.Info, Summary, error) {
+	w, err := Create(ctx, store, name, o.WriterOptions)
+	if err != nil {
+		return storage.Info{}, Summary{}, err
+	}
+	defer w.Abort()
+	r := &rewriting{w: w, old: old, o: o, at: w.columns.schema.FieldIndices(schema.FileName)}
+	if o.FileName != "" && len(r.at) != 1 {
+		return storage.Info{}, Summary{}, w.wrap(fmt.Errorf("the schema lacks %s", schema.FileName))
+	}
+	if changes == nil {
+		changes = func(func(Change, error) bool) {}
+	}
+	r.changes.pull, r.changes.stop = iter.Pull2(changes)
+	defer r.changes.close()
+	if err := r.oldRows(ctx); err != nil {
+		return storage.Info{}, Summary{}, w.wrap(err)
+	}
+	if appended != nil {
+		for batch, err := range appended {
+			if err != nil {
+				return storage.Info{}, Summary{}, err
+			}
+			if err := r.append(batch); err != nil {
+				return storage.Info{}, Summary{}, err
+			}
+		}
+	}
+	return w.Close()
+}
+
+type rewriting struct {
+	w       *Writer
+	old     File
+	o       RewriteOptions
+	at      []int // of _hoodie_file_name
+	changes changeCursor
+	copier  *groupCopier // nil: no row group of the old file can be copied
+}
+
+func (r *rewriting) append(batch arrow.RecordBatch) error {
+	defer batch.Release()
+	if err := r.w.columns.check(batch.Schema()); err != nil {
+		return r.w.fail(err)
+	}
+	named := r.named(batch)
+	defer named.Release()
+	return r.w.Write(named)
+}
+
+// named is the batch with the new file's name in every row.
+func (r *rewriting) named(batch arrow.RecordBatch) arrow.RecordBatch {
+	if r.o.FileName == "" {
+		batch.Retain()
+		return batch
+	}
+	name := constantText(r.w.options.Alloc, r.o.FileName, int(batch.NumRows()))
+	defer name.Release()
+	columns := append([]arrow.Array(nil), batch.Columns()...)
+	columns[r.at[0]] = name
+	return array.NewRecordBatch(batch.Schema(), columns, batch.NumRows())
+}
+
+func constantText(mem memory.Allocator, text string, n int) arrow.Array {
+	b := array.NewStringBuilder(mem)
+	defer b.Release()
+	b.Reserve(n)
+	b.ReserveData(n * len(text))
+	for range n {
+		b.Append(text)
+	}
+	return b.NewArray()
+}
+
+// oldRows writes what remains of the old file.
+func (r *rewriting) oldRows(ctx context.Context) error {
+	limit := r.o.CopyBytes
+	if limit == 0 {
+		limit = DefaultCopyBytes
+	}
+	if limit > 0 {
+		r.copier = newGroupCopier(r.w, r.old, r.o)
+	}
+	for g, group := range r.old.RowGroups() {
+		next, ok, err := r.changes.peek()
+		if err != nil {
+			return err
+		}
+		untouched := !ok || next >= group.FirstRow+group.Rows
+		if untouched && r.copier != nil && group.Bytes >= limit {
+			err = r.copier.copy(ctx, g)
+		} else {
+			err = r.decode(ctx, g)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if next, ok, err := r.changes.peek(); err != nil || ok {
+		return errors.Join(err, fmt.Errorf("a change of row %d, but the old file has %d rows", next, r.old.Rows()))
+	}
+	return nil
+}
+
+// decode writes one row group of the old file with its changes.
+func (r *rewriting) decode(ctx context.Context, g int) error {
+	o := ScanOptions{Columns: r.w.columns.schema, Table: r.o.Scan.Table, Names: r.o.Scan.Names, SchemaOnRead: r.o.Scan.SchemaOnRead, RowGroups: []int{g}, Alloc: r.w.options.Alloc}
+	if r.o.FileName != "" {
+		o.Constants = map[string]scalar.Scalar{schema.FileName: scalar.NewStringScalar(r.o.FileName)}
+	}
+	for batch, err := range r.old.ScanRows(ctx, o) {
+		if err != nil {
+			return err
+		}
+		if err := r.merge(batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// merge writes one batch of the old file with its changes. Nothing is put together: the writer takes runs of rows.
+func (r *rewriting) merge(batch Batch) error {
+	batches := []arrow.RecordBatch{batch.RecordBatch}
+	defer func() {
+		for _, b := range batches {
+			b.Release()
+		}
+	}()
+	var runs []rowRun
+	at, end := batch.FirstRow, batch.FirstRow+batch.NumRows()
+	current := -1 // where the change that is being taken stands in batches
+	var taken arrow.RecordBatch
+	for {
+		row, ok, err := r.changes.peek()
+		if err != nil {
+			return err
+		}
+		if !ok || row >= end {
+			break
+		}
+		if row < at {
+			return fmt.Errorf("the change of row %d comes after that of a later row", row)
+		}
+		runs = appendRun(runs, rowRun{row: at - batch.FirstRow, rows: row - at})
+		if c := r.changes.now; c.Batch != nil {
+			if taken != c.Batch {
+				if err := r.w.columns.check(c.Batch.Schema()); err != nil {
+					return err
+				}
+				batches = append(batches, r.named(c.Batch))
+				taken, current = c.Batch, len(batches)-1
+			}
+			runs = appendRun(runs, rowRun{batch: current, row: int64(r.changes.at), rows: 1})
+		}
+		r.changes.advance()
+		at = row + 1
+	}
+	runs = appendRun(runs, rowRun{row: at - batch.FirstRow, rows: end - at})
+	return r.w.writeRuns(batches, runs)
+}
+
+// appendRun joins a run to the last one where it goes on.
+func appendRun(runs []rowRun, r rowRun) []rowRun {
+	if r.rows == 0 {
+		return runs
+	}
+	if n := len(runs); n > 0 && runs[n-1].batch == r.batch && runs[n-1].row+runs[n-1].rows == r.row {
+		runs[n-1].rows += r.rows
+		return runs
+	}
+	return append(runs, r)
+}
+
+// changeCursor walks the changes row by row.
+type changeCursor struct {
+	pull func() (Change, error, bool)
+	stop func()
+	now  Change
+	at   int // in now.Rows
+	last int64
+	any  bool
+}
+
+// peek gives the row of the next change.
+func (c *changeCursor) peek() (row int64, ok bool, err error) {
+	for c.at >= len(c.now.Rows) {
+		c.release()
+		next, err, ok := c.pull()
+		if err != nil {
+			return 0, false, err
+		}
+		if !ok {
+			return math.MaxInt64, false, nil
+		}
+		if next.Batch != nil && next.Batch.NumRows() != int64(len(next.Rows)) {
+			defer next.Batch.Release()
+			return 0, false, fmt.Errorf("a change of %d rows with %d new ones", len(next.Rows), next.Batch.NumRows())
+		}
+		c.now, c.at = next, 0
+	}
+	row = c.now.Rows[c.at]
+	if row < 0 || c.any && row <= c.last {
+		return 0, false, fmt.Errorf("the change of row %d comes after that of row %d", row, c.last)
+	}
+	return row, true, nil
+}
+
+func (c *changeCursor) advance() {
+	c.last, c.any = c.now.Rows[c.at], true
+	c.at++
+}
+
+func (c *changeCursor) release() {
+	if c.now.Batch != nil {
+		c.now.Batch.Release()
+	}
+	c.now, c.at = Change{}, 0
+}
+
+func (c *changeCursor) close() {
+	c.release()
+	c.stop()
+}
