@@ -33,7 +33,9 @@ func TestExportIsReadByPeers(t *testing.T) {
 			source, expect := fixture.Spark(t, name)
 			want := userColumns(t, expect.Snapshot)
 			t.Run("parquet", func(t *testing.T) { parquetByPeers(t, source, want) })
-			t.Run("parquet int96", func(t *testing.T) { int96ByPeers(t, source, want) })
+			if strings.Contains(describe(want.Columns), "timestamp") { // without one, the files would be the same
+				t.Run("parquet int96", func(t *testing.T) { int96ByPeers(t, source, want) })
+			}
 			t.Run("json", func(t *testing.T) { jsonByPeers(t, source, want) })
 		})
 	}
@@ -51,9 +53,6 @@ func parquetByPeers(t *testing.T, source string, want rows.Set) {
 }
 
 func int96ByPeers(t *testing.T, source string, want rows.Set) {
-	if !strings.Contains(fmt.Sprint(want.Columns), "timestamp") {
-		t.Skip("the table has no timestamp: the export would be the same")
-	}
 	got, err := spark.Hudi(t, spark.Hudi1).ReadFiles("parquet", export(t, source, "parquet", "--parquet-timestamps", "int96"), nil)
 	check(t, "Spark", want, got, err)
 }
