@@ -176,15 +176,12 @@ func CreateTable(ctx context.Context, store storage.Store, spec Spec) (*config.T
 // clearTheGround refuses to make a table over another one, or where data files lie, and removes a properties file that was
 // cut off while it was written, when nothing else was done in its table.
 func clearTheGround(ctx context.Context, store storage.Store) error {
-	spoilt := false
-	_, err := storage.ReadAll(ctx, store, config.File, config.MaxPropertiesSize)
+	text, err := storage.ReadAll(ctx, store, config.File, config.MaxPropertiesSize)
+	spoilt := err == nil
 	switch {
-	case err == nil:
-		if _, err := config.Load(ctx, store); err == nil || !errors.Is(err, config.ErrInvalid) {
-			return ErrTableExists
-		}
-		spoilt = true
-	case !errors.Is(err, storage.ErrNotExist):
+	case err == nil && isWhole(text):
+		return ErrTableExists
+	case err != nil && !errors.Is(err, storage.ErrNotExist):
 		return err
 	}
 	for info, err := range store.List(ctx, ".hoodie", storage.ListOptions{}) {
@@ -201,6 +198,18 @@ func clearTheGround(ctx context.Context, store storage.Store) error {
 		return store.Delete(ctx, config.File)
 	}
 	return nil
+}
+
+// isWhole reports whether a properties file is that of a table, of any release: it has a name, and where it has a checksum
+// the right one.
+func isWhole(text []byte) bool {
+	props, err := config.ParseProperties(text)
+	if err != nil {
+		return false
+	}
+	_, named := props.Get(config.TableName)
+	_, summed := props.Get(config.TableChecksum)
+	return named && (!summed || props.ValidChecksum())
 }
 
 // makeFolders makes the folders that Apache Hudi makes at creation. Where folders exist only with files in them there is

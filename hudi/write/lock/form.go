@@ -150,9 +150,6 @@ func (l *Lock) read(ctx context.Context) (current, error) {
 	return c, nil
 }
 
-// claimStale is how long a claim may stand, by our own watch, until its maker counts as dead.
-const claimStale = 10 * time.Second
-
 // claimWatch remembers when each claim was first seen.
 type claimWatch map[string]time.Time
 
@@ -174,7 +171,7 @@ func (l *Lock) takeOver(ctx context.Context, cur current, seen claimWatch) (bool
 			seen[name] = time.Now()
 			return false, nil
 		}
-		if time.Since(first) < claimStale {
+		if time.Since(first) < l.o.Claim {
 			return false, nil
 		}
 	}

@@ -39,11 +39,12 @@ const (
 	memoryProvider = "InProcessLockProvider"
 )
 
-// Defaults: those of Apache Hudi.
+// Defaults: those of Apache Hudi, but for DefaultClaim.
 const (
 	DefaultValidity = 300 * time.Second
 	DefaultRenew    = 30 * time.Second
 	DefaultWait     = 60 * time.Second
+	DefaultClaim    = 10 * time.Second
 )
 
 var (
@@ -109,6 +110,9 @@ type Options struct {
 	Validity, Renew time.Duration
 	// Wait is how long to wait for another writer; 0 is DefaultWait, below 0 not at all.
 	Wait time.Duration
+	// Claim is how long another waiter's claim on a lock that ran out may stand, by our own watch, until that waiter counts as
+	// dead as well; 0 is DefaultClaim.
+	Claim time.Duration
 	// Who is our name for others; empty is user, host and process.
 	Who string
 	// Waiting, when set, is told who holds the lock whenever that changes while we wait.
@@ -204,6 +208,9 @@ func (o Options) settled() Options {
 	if o.Wait == 0 {
 		o.Wait = DefaultWait
 	}
+	if o.Claim <= 0 {
+		o.Claim = DefaultClaim
+	}
 	if o.Who == "" {
 		host, _ := os.Hostname()
 		o.Who = fmt.Sprintf("sluice on %s, process %d", host, os.Getpid())
@@ -220,10 +227,15 @@ const (
 	lastPause  = 2 * time.Second
 )
 
-func (l *Lock) wait(ctx context.Context) error {
+func (l *Lock) wait(ctx context.Context) (err error) {
 	start, pause := time.Now(), firstPause
 	told := Held{}
 	claims := claimWatch{}
+	defer func() {
+		if err != nil && ctx.Err() != nil && told.File != "" {
+			err = fmt.Errorf("waiting for the lock, held by %s: %w", told, err)
+		}
+	}()
 	for {
 		won, err := l.putNew(ctx)
 		if won || err != nil {
@@ -241,16 +253,18 @@ func (l *Lock) wait(ctx context.Context) error {
 				return err
 			}
 		}
-		if cur.held != told && l.o.Waiting != nil {
+		if cur.held != told {
 			told = cur.held
-			l.o.Waiting(told)
+			if l.o.Waiting != nil {
+				l.o.Waiting(told)
+			}
 		}
 		waited := time.Since(start)
 		if waited >= l.o.Wait {
 			return &HeldError{Held: cur.held, Waited: waited}
 		}
 		if err := sleep(ctx, min(pause, l.o.Wait-waited)); err != nil {
-			return fmt.Errorf("waiting for the lock of %s, held by %s: %w", l.store.URL(), cur.held, err)
+			return err
 		}
 		pause = min(pause*2, lastPause)
 	}
