@@ -81,18 +81,30 @@ type Config struct {
 	Partitioner    string // "hoodie-partition-path[:column]", "fields:a,b", "none"
 	Parallelism    int    // tasks at once; 0 means one for each CPU
 
-	Compression string         // of the format: see Compressions; the first of them is the default
+	// Compression of the format: see Compressions; the first of them is the default. Parquet files that are copied column chunk
+	// by column chunk keep theirs, unless one is named here.
+	Compression string
+	anyCodec    bool           // none was named
 	Timestamps  Timestamps     // Parquet; default Int64
 	Zone        *time.Location // in which JSON and CSV print timestamps; default UTC
 	TableZone   *time.Location // of the table's instants when its properties say LOCAL; default UTC
 
 	// Overwrite replaces a target that an export finished (it holds _SUCCESS) or began (it holds our mark).
 	Overwrite bool
+	// SmallRowGroup is the size in bytes below which the row groups of base files are joined into larger ones, which takes
+	// decoding them, instead of being copied. 0 means DefaultSmallRowGroup, a negative size copies all.
+	SmallRowGroup int64
+	// Explain makes the export say, when it has ended, how many base files were copied as bytes and why others were decoded.
+	Explain bool
 	// Copier keeps the older snapshot copier's ways: nothing to copy is no error.
 	Copier bool
 	// Open turns a URL into a store; nil means open.Store with the environment's settings.
 	Open func(ctx context.Context, url string) (storage.Store, error)
 }
+
+// DefaultSmallRowGroup is where readers begin to notice: with row groups of 1 MiB a full scan by DuckDB takes as long as with
+// large ones and one by Arrow a fifth longer; at 300 KiB it is a tenth and a third, at 80 KiB two thirds and twice as long.
+const DefaultSmallRowGroup = 1 << 20
 
 // Successful is the empty file that comes last: who waits for it never sees half an export.
 const Successful = "_SUCCESS"
@@ -128,6 +140,9 @@ func (c *Config) setDefaults() error {
 	if c.Timestamps == "" {
 		c.Timestamps = Int64
 	}
+	if c.SmallRowGroup == 0 {
+		c.SmallRowGroup = DefaultSmallRowGroup
+	}
 	if c.Zone == nil {
 		c.Zone = time.UTC
 	}
@@ -141,6 +156,7 @@ func (c *Config) setDefaults() error {
 		c.Partitioner = ""
 	}
 	known := Compressions(c.Format)
+	c.anyCodec = c.Compression == ""
 	if c.Compression == "" {
 		c.Compression = known[0]
 	}

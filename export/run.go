@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +29,17 @@ type Summary struct {
 	Stats   engine.Stats // rows are those of the files written; a hudi copy counts none
 	// WithLogs and LogOnly count the file groups whose log files a read-optimized export left out.
 	WithLogs, LogOnly int
+	// Copied counts the base files whose column chunks were copied into Parquet files without decoding them, Decoded the
+	// others, by the reason why.
+	Copied  int
+	Decoded map[string]int
+}
+
+// written is what a task wrote.
+type written struct {
+	Files   []string       `json:"files"`
+	Copied  int            `json:"copied,omitempty"`
+	Decoded map[string]int `json:"decoded,omitempty"`
 }
 
 // Run exports a table. It checks in the order of the original: options, target, source, commits, partitions; then it writes,
@@ -236,16 +249,19 @@ func (j *job) execute(ctx context.Context, pool *local.Pool, tasks []engine.Task
 	}
 	j.observe(engine.Planned{Job: "export " + j.snap.Source().Config.Name, Tasks: len(tasks), Bytes: bytes})
 	collect := func(r engine.Result) error {
-		var files []string
-		if err := json.Unmarshal(r.Out, &files); err != nil {
+		var out written
+		if err := json.Unmarshal(r.Out, &out); err != nil {
 			return err
 		}
-		sum.Files = append(sum.Files, files...)
+		sum.add(out)
 		sum.Stats.Add(r.Stats)
 		return nil
 	}
 	if err := pool.Run(ctx, tasks, collect); err != nil {
 		return err
+	}
+	if j.cfg.Explain {
+		j.explain(sum)
 	}
 	if len(j.late) > 0 { // the timeline comes after the data that it speaks of
 		late, err := j.copyTasks(j.late, "timeline")
@@ -267,6 +283,28 @@ func (j *job) execute(ctx context.Context, pool *local.Pool, tasks []engine.Task
 		return err
 	}
 	return j.target.Delete(ctx, begun)
+}
+
+func (s *Summary) add(out written) {
+	s.Files = append(s.Files, out.Files...)
+	s.Copied += out.Copied
+	for why, n := range out.Decoded {
+		if s.Decoded == nil {
+			s.Decoded = map[string]int{}
+		}
+		s.Decoded[why] += n
+	}
+}
+
+// explain says which base files were copied as bytes, and why others were not.
+func (j *job) explain(sum *Summary) {
+	if !j.splices() {
+		return
+	}
+	j.observe(engine.Noted{Text: fmt.Sprintf("%d base files were copied without decoding them", sum.Copied)})
+	for _, why := range slices.Sorted(maps.Keys(sum.Decoded)) {
+		j.observe(engine.Noted{Text: fmt.Sprintf("%d base files were decoded: %s", sum.Decoded[why], why)})
+	}
 }
 
 // undo removes what a failed run wrote: the target did not exist before it, or was ours to replace.
@@ -352,7 +390,8 @@ func (j *job) copyTask(ctx context.Context, task engine.Task, scope engine.Scope
 		stats.Files++
 		scope.Progress(0, n)
 	}
-	return task.Spec, stats, nil
+	out, err := json.Marshal(written{Files: names})
+	return out, stats, err
 }
 
 // The packing of slices into tasks follows Spark's of files into splits, so that an export of many small files does not
@@ -423,41 +462,48 @@ func (j *job) rowsTask(ctx context.Context, task engine.Task, scope engine.Scope
 	if err != nil {
 		return nil, stats, err
 	}
-	out := newSink(ctx, j, p.Number)
-	files, err := out.drain(reader, p.Slices, func(rows int64) { stats.Rows += rows; scope.Progress(rows, 0) })
+	out, done := newSink(ctx, j, p.Number), written{}
+	rest := p.Slices
+	if j.splices() {
+		s := splicing{job: j, sink: out, reader: reader, scope: scope, stats: &stats}
+		if rest, err = s.run(ctx, p.Slices); err != nil {
+			return nil, stats, err
+		}
+		done.Copied, done.Decoded = s.copied, s.why
+	}
+	files, err := out.drain(reader, rest, func(rows int64) { stats.Rows += rows; scope.Progress(rows, 0) })
 	if err != nil {
 		return nil, stats, err
 	}
-	names := make([]string, len(files))
-	for i, f := range files {
-		names[i] = f.Name
+	for _, f := range files {
+		done.Files = append(done.Files, f.Name)
 		stats.BytesWritten += f.Size
 	}
 	stats.Files = int64(len(files))
-	raw, err := json.Marshal(names)
+	raw, err := json.Marshal(done)
 	return raw, stats, err
 }
 
 // fileName is the shape that Spark gives its files, for tools that read by pattern.
-func (j *job) fileName(dir string, number, part int) string {
+func (j *job) fileName(dir string, number, part int, compression string) string {
 	join := "-"
 	if dir != "" {
 		join = "."
 	}
-	name := fmt.Sprintf("part-%05d-%s%sc%03d%s", number, j.token, join, part, suffix(&j.cfg))
+	name := fmt.Sprintf("part-%05d-%s%sc%03d%s", number, j.token, join, part, suffix(j.cfg.Format, compression))
 	return path.Join(dir, name)
 }
 
-func suffix(c *Config) string {
-	ext := "." + string(c.Format)
+func suffix(f Format, compression string) string {
+	ext := "." + string(f)
 	switch {
-	case c.Compression == "none":
+	case compression == "none":
 		return ext
-	case c.Format == Parquet || c.Format == ORC:
-		return "." + strings.ReplaceAll(c.Compression, "gzip", "gz") + ext
-	case c.Compression == "gzip":
+	case f == Parquet || f == ORC:
+		return "." + strings.ReplaceAll(compression, "gzip", "gz") + ext
+	case compression == "gzip":
 		return ext + ".gz"
-	case c.Compression == "zstd":
+	case compression == "zstd":
 		return ext + ".zst"
 	}
 	return ext

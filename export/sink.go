@@ -186,9 +186,7 @@ func (s *sink) output(dir string, schema *arrow.Schema) (*output, error) {
 			return nil, err
 		}
 	}
-	name := s.job.fileName(dir, s.number, s.parts[dir])
-	s.parts[dir]++
-	body := storage.Create(s.ctx, s.job.target, name, storage.PutOptions{})
+	body := storage.Create(s.ctx, s.job.target, s.next(dir, s.job.cfg.Compression), storage.PutOptions{})
 	file, err := newRowFile(&s.job.cfg, schema, body)
 	if err != nil {
 		body.Abort()
@@ -198,6 +196,13 @@ func (s *sink) output(dir string, schema *arrow.Schema) (*output, error) {
 	s.open[dir] = o
 	s.touch(dir)
 	return o, nil
+}
+
+// next names the next file of a folder.
+func (s *sink) next(dir, compression string) string {
+	name := s.job.fileName(dir, s.number, s.parts[dir], compression)
+	s.parts[dir]++
+	return name
 }
 
 func (s *sink) touch(dir string) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/scalar"
@@ -141,6 +142,15 @@ func (m *matcher) member(name string, w arrow.Field, have arrow.DataType, e *ele
 	return m.value(name, w.Type, have, e, e.repetition)
 }
 
+// item matches the elements of a list. They may be required where the table's can be null, as they always are in lists of two
+// levels: readers bring lists of both kinds together.
+func (m *matcher) item(w arrow.Field, have arrow.DataType, e *element, repetition int64) string {
+	if repetition == optional && !w.Nullable {
+		return "elements can be null in the file only"
+	}
+	return m.value("element", w.Type, have, e, repetition)
+}
+
 func repetitionOf(nullable bool) int64 {
 	if nullable {
 		return optional
@@ -202,20 +212,31 @@ func (m *matcher) structure(head fields, want *arrow.StructType, have arrow.Data
 	return ""
 }
 
-// list matches lists of three levels, whatever their inner names are: levels do not depend on names.
+// list matches lists of two and of three levels, whatever their inner names are: a repeated field has the same levels as a
+// repeated group with a required field in it, and levels do not depend on names. The output has three.
 func (m *matcher) list(head fields, want *arrow.ListType, have arrow.DataType, e *element) string {
 	in, ok := have.(*arrow.ListType)
 	if !ok {
 		return fmt.Sprintf("%s in the file, a list in the table", have)
 	}
-	if !e.list || len(e.children) != 1 || e.children[0].repetition != repeated || len(e.children[0].children) != 1 {
-		return "a list of two levels"
+	if !e.list || len(e.children) != 1 || e.children[0].repetition != repeated {
+		return "a list of another layout"
 	}
 	m.add(annotate(head.setI32(elementChildren, 1), convertedList, logicalList, nil))
 	m.add(fields{}.setI32(elementRepetition, repeated).setText(elementName, "list").setI32(elementChildren, 1))
 	m.path = append(m.path, "list")
 	defer func() { m.path = m.path[:len(m.path)-1] }()
-	return m.member("element", want.ElemField(), in.Elem(), e.children[0].children[0])
+	inner := e.children[0]
+	if inner.isElementOf(e) {
+		return m.item(want.ElemField(), in.Elem(), inner, required)
+	}
+	return m.item(want.ElemField(), in.Elem(), inner.children[0], inner.children[0].repetition)
+}
+
+// isElementOf tells the repeated field of a list of two levels, which is the element itself, from a group around the element,
+// by the rules of the Parquet format.
+func (e *element) isElementOf(list *element) bool {
+	return e.list || e.mapping || len(e.children) != 1 || e.children[0].repetition == repeated || e.name == "array" || e.name == list.name+"_tuple"
 }
 
 func (m *matcher) mapping(head fields, want *arrow.MapType, have arrow.DataType, e *element) string {
@@ -352,7 +373,7 @@ func (m *matcher) chunks() string {
 		}
 		for i, column := range m.out.leaves {
 			if why := m.chunk(&rg.columns[column]); why != "" {
-				return fmt.Sprintf("row group %d, column %v: %s", g, m.out.paths[i], why)
+				return fmt.Sprintf("row group %d, column %s: %s", g, strings.Join(m.out.paths[i], "."), why)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/sluicelake/sluice/storage"
 )
@@ -250,7 +251,7 @@ func (w *Writer) copyChunks(ctx context.Context, p *Projection, rg *rowGroup, ke
 			v := &walks[at]
 			n := min(int64(len(rest)), v.end-v.at)
 			if err := v.write(rest[:n]); err != nil {
-				return p.file.damaged(v.at, fmt.Sprintf("column %v", p.paths[at]), err)
+				return p.file.damaged(v.at, "column "+strings.Join(p.paths[at], "."), err)
 			}
 			rest = rest[n:]
 		}
@@ -261,7 +262,7 @@ func (w *Writer) copyChunks(ctx context.Context, p *Projection, rg *rowGroup, ke
 	}
 	for i := range walks {
 		if err := walks[i].close(); err != nil {
-			return nil, p.file.damaged(walks[i].end, fmt.Sprintf("column %v", p.paths[i]), err)
+			return nil, p.file.damaged(walks[i].end, "column "+strings.Join(p.paths[i], "."), err)
 		}
 	}
 	return walks, nil

@@ -1,0 +1,178 @@
+package export_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluicelake/sluice/engine"
+	"github.com/sluicelake/sluice/engine/local"
+	"github.com/sluicelake/sluice/export"
+	"github.com/sluicelake/sluice/hudi/basefile"
+	"github.com/sluicelake/sluice/hudi/encode"
+	"github.com/sluicelake/sluice/internal/fixture"
+	stores "github.com/sluicelake/sluice/storage/local"
+)
+
+// An export that copies column chunks has the rows of one that decodes every file: each kind of table that Apache Hudi wrote,
+// with the default of small row groups and with all that can be copied.
+func TestCopiedIsDecoded(t *testing.T) {
+	copied := 0
+	for _, name := range fixture.SparkNames(t, "cow_*", "mor_types_*", "mor_basic_*", "mor_compacted_*", "mor_legacy_lists_*", "old_*", "payload_default_*", "bootstrap_full_record_*") {
+		source, _ := fixture.Spark(t, name)
+		decoded, want := exported(t, export.Config{Source: source, Compression: "zstd", Rows: export.Snapshot})
+		for _, c := range []export.Config{{Source: source, Rows: export.Snapshot}, {Source: source, Rows: export.Snapshot, SmallRowGroup: -1, Parallelism: 1}} {
+			sum, got := exported(t, c)
+			if !slices.Equal(want, got) {
+				t.Errorf("%s (%d copied): %d rows, want %d\n%s\nwant\n%s", name, sum.Copied, len(got), len(want), strings.Join(got, ""), strings.Join(want, ""))
+			}
+			if sum.Stats.Rows != int64(len(got)) || decoded.Stats.BytesRead != sum.Stats.BytesRead {
+				t.Errorf("%s: counted %d rows of %d, %d bytes of %d", name, sum.Stats.Rows, len(got), sum.Stats.BytesRead, decoded.Stats.BytesRead)
+			}
+			copied += sum.Copied
+		}
+	}
+	if copied < 400 {
+		t.Errorf("only %d files were copied", copied)
+	}
+}
+
+// exported runs an export to Parquet and gives its rows as sorted JSON.
+func exported(t *testing.T, c export.Config) (export.Summary, []string) {
+	t.Helper()
+	c.Format, c.Target = export.Parquet, filepath.Join(t.TempDir(), "out")
+	sum, err := export.Run(t.Context(), c, local.Options{})
+	if err != nil {
+		t.Fatalf("%s: %v", c.Source, err)
+	}
+	store, err := stores.New(c.Target, stores.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, name := range sum.Files {
+		f, err := basefile.Open(t.Context(), store, name, basefile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := encode.NewJSON(f.Schema(), encode.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for batch, err := range f.Scan(t.Context(), basefile.ScanOptions{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range bytes.Lines(text.Append(nil, batch)) {
+				lines = append(lines, string(line))
+			}
+			batch.Release()
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(lines)
+	return sum, lines
+}
+
+// What is copied, what is not, and why.
+func TestReasonsForDecoding(t *testing.T) {
+	for _, c := range []struct {
+		table  string
+		config export.Config
+		copied int
+		why    map[string]int
+	}{
+		{"cow_basic_1.2.0", export.Config{}, 3, nil},
+		// The partition column takes its values from the path: the file's statistics prove that it holds the same.
+		{"cow_partitions_two_levels_1.2.0", export.Config{SmallRowGroup: -1}, 4, nil},
+		{"cow_partitions_typed_1.2.0", export.Config{}, 0, map[string]int{"column m takes its values from the partition path": 2}},
+		{"cow_partitions_custom_keygen_1.2.0", export.Config{}, 0, map[string]int{"column at: int64 in the file, utf8 in the table": 3}},
+		{"cow_drop_partition_columns_1.2.0", export.Config{}, 0, map[string]int{"column region is not in the file": 4}},
+		{"cow_schema_evolution_1.2.0", export.Config{}, 2, map[string]int{"column attrs is not in the file": 1}},
+		{"cow_types_1.2.0", export.Config{}, 1, nil},
+		{"cow_types_1.2.0", export.Config{Timestamps: export.Int96}, 0, map[string]int{"column c_ts: timestamps that are not INT96": 1}},
+		{"cow_types_1.2.0", export.Config{Compression: "gzip"}, 1, nil},
+		{"cow_types_1.2.0", export.Config{Compression: "snappy"}, 0, map[string]int{"row group 0, column id: compressed with gzip, not snappy": 1}},
+		{"cow_row_groups_1.2.0", export.Config{}, 0, map[string]int{"its row groups are small and are joined with others": 1}},
+		{"cow_types_1.2.0", export.Config{Begin: "000"}, 0, map[string]int{"rows of a range of instants are picked": 1}},
+		{"cow_types_1.2.0", export.Config{PartitionField: "c_int"}, 0, nil},
+		{"mor_types_1.2.0", export.Config{Rows: export.Snapshot}, 0, map[string]int{"log files are merged": 2}},
+	} {
+		source, _ := fixture.Spark(t, c.table)
+		c.config.Source = source
+		sum, _ := exported(t, c.config)
+		if sum.Copied != c.copied || !maps.Equal(sum.Decoded, c.why) {
+			t.Errorf("%s %+v: %d copied, %v", c.table, c.config, sum.Copied, sum.Decoded)
+		}
+	}
+}
+
+// Names say the codec of the pages, and files of different codecs do not share one.
+func TestNamesOfCopies(t *testing.T) {
+	source, _ := fixture.Spark(t, "cow_compressions_1.2.0")
+	sum, _ := exported(t, export.Config{Source: source, SmallRowGroup: -1, Parallelism: 1})
+	var suffixes []string
+	for _, name := range sum.Files {
+		_, rest, _ := strings.Cut(name, "-c")
+		suffixes = append(suffixes, rest)
+	}
+	if want := []string{"000.gz.parquet", "001.snappy.parquet", "002.parquet", "003.zstd.parquet"}; !slices.Equal(suffixes, want) {
+		t.Errorf("files %v, want %v", suffixes, want)
+	}
+}
+
+// Only who asks is told how files were written.
+func TestExplain(t *testing.T) {
+	source, _ := fixture.Spark(t, "cow_schema_evolution_1.2.0")
+	for _, explain := range []bool{false, true} {
+		var notes []string
+		observe := func(e engine.Event) {
+			if n, ok := e.(engine.Noted); ok {
+				notes = append(notes, n.Text)
+			}
+		}
+		c := export.Config{Source: source, Target: filepath.Join(t.TempDir(), "out"), Format: export.Parquet, Explain: explain}
+		if _, err := export.Run(t.Context(), c, local.Options{Observe: observe}); err != nil {
+			t.Fatal(err)
+		}
+		want := "[]"
+		if explain {
+			want = "[2 base files were copied without decoding them 1 base files were decoded: column attrs is not in the file]"
+		}
+		if got := fmt.Sprint(notes); got != want {
+			t.Errorf("explain %v: %s", explain, got)
+		}
+	}
+}
+
+// A source that is damaged fails the export, which leaves nothing.
+func TestDamagedSourceFailsTheExport(t *testing.T) {
+	source, _ := fixture.Spark(t, "cow_types_row_writer_1.2.0")
+	files, err := filepath.Glob(filepath.Join(source, "*.parquet"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(data[1500:1540])
+	if err := os.WriteFile(files[0], data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	target := filepath.Join(t.TempDir(), "out")
+	_, err = export.Run(t.Context(), export.Config{Source: source, Target: target, Format: export.Parquet}, local.Options{})
+	if err == nil || !strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), filepath.Base(files[0])) {
+		t.Errorf("%v", err)
+	}
+	if left, _ := os.ReadDir(target); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
