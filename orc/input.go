@@ -12,7 +12,7 @@ const slack = 8
 
 // input gives the decompressed bytes of one stream, chunk by chunk.
 //
-// Compressed bytes come from raw, which is either the whole stream, read with its neighbours beforehand, or a window that is
+// Compressed bytes come from raw, which is either the whole stream, read with those beside it beforehand, or a window that is
 // filled from the file as needed.
 type input struct {
 	scan *scan // the file, the codec and the budget

@@ -110,7 +110,6 @@ type timestampColumn struct {
 	seconds *intDecoder
 	nanos   *intDecoder
 	rule    timestampRule
-	scratch []int64
 }
 
 // timestampRule is how the stored seconds of one stripe become values.

@@ -135,9 +135,16 @@ func (r *Reader) open() error {
 	if r.footer, err = parseFooter(raw, mem); err != nil {
 		return fmt.Errorf("%w: footer at file offset %d: %w", ErrFormat, at, err)
 	}
-	r.held = mem.used
 	r.tail = at - r.ps.metadataLength
-	return r.checkFooter()
+	if err := r.checkFooter(); err != nil {
+		return err
+	}
+	if r.root, err = buildTree(r.footer.types, mem); err != nil {
+		return err
+	}
+	r.schema = r.root.arrowSchema(&r.opts)
+	r.held = mem.used
+	return nil
 }
 
 func (r *Reader) checkPostScript(psLen int64) error {
@@ -175,7 +182,7 @@ func (r *Reader) checkPostScript(psLen int64) error {
 // defaultBlockSize is the chunk size of files that do not name it.
 const defaultBlockSize = 256 << 10
 
-func (r *Reader) checkFooter() (err error) {
+func (r *Reader) checkFooter() error {
 	if r.footer.encrypted {
 		return fmt.Errorf("%w: the file has encrypted columns", ErrUnsupported)
 	}
@@ -200,10 +207,6 @@ func (r *Reader) checkFooter() (err error) {
 	if rows != r.footer.rows {
 		return fmt.Errorf("%w: the stripes have %d rows, the file says %d", ErrFormat, rows, r.footer.rows)
 	}
-	if r.root, err = buildTree(r.footer.types); err != nil {
-		return err
-	}
-	r.schema = r.root.arrowSchema(&r.opts)
 	return nil
 }
 

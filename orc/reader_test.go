@@ -322,7 +322,7 @@ func TestLargeRowsMakeSmallBatches(t *testing.T) {
 	}
 }
 
-func TestStoppingAndCancelling(t *testing.T) {
+func TestStoppingAndCancellation(t *testing.T) {
 	data := numbers(t, 30_000, Zlib)
 	r := open(t, data, ReaderOptions{BatchRows: 100})
 	n := 0
@@ -345,7 +345,7 @@ func TestStoppingAndCancelling(t *testing.T) {
 		}
 	}
 	if !errors.Is(last, context.Canceled) {
-		t.Errorf("after cancelling: %v", last)
+		t.Errorf("after the cancellation: %v", last)
 	}
 	failing := &failingReader{Reader: bytes.NewReader(data)}
 	r, err := NewReader(failing, int64(len(data)), ReaderOptions{})

@@ -60,6 +60,8 @@ type scan struct {
 	roomy   bool   // there is room for a whole chunk for every stream
 	scratch []byte // otherwise, the one place to decompress in
 	fetched []byte // the streams of a stripe that was read whole
+
+	metadata [][]byte // StripeStatistics of each stripe, not parsed, once they were asked for
 }
 
 func (r *Reader) newScan(ctx context.Context, opts ScanOptions) (*scan, error) {
@@ -435,6 +437,9 @@ func (st *stripeScan) ints(n *node, kind streamKind, signed bool) *intDecoder {
 	return &intDecoder{in: st.input(n, kind), signed: signed, v2: e == encDirectV2 || e == encDictionaryV2}
 }
 
+// costOfDecoder is what the decoders of one column take: up to two of integers, with a run each.
+const costOfDecoder = 10 << 10
+
 // column makes the decoder of a type whose Arrow type is dt.
 func (st *stripeScan) column(n *node, dt arrow.DataType) (column, error) {
 	b := st.base(n)
@@ -443,6 +448,9 @@ func (st *stripeScan) column(n *node, dt arrow.DataType) (column, error) {
 	isText := n.kind == KindString || n.kind == KindVarchar || n.kind == KindChar
 	if e.kind > encDictionaryV2 || (e.kind == encDictionary || e.kind == encDictionaryV2) && !isText {
 		return nil, fmt.Errorf("%w: column %s, a %s, in encoding %d", ErrUnsupported, n.path, kindNames[n.kind], e.kind)
+	}
+	if err := st.mem.grow(costOfDecoder, "the decoders"); err != nil {
+		return nil, err
 	}
 	at := len(st.all)
 	st.all = append(st.all, rooted{node: n})

@@ -328,36 +328,41 @@ func (s *scan) keepStripe(i int, firstRow int64) bool {
 
 // stripeStatistics gives the statistics of a stripe's columns. A damaged section is none.
 func (s *scan) stripeStatistics(i int) [][]byte {
-	none := [][]byte{}
-	if s.r.ps.metadataLength == 0 {
-		return none
+	list := [][]byte{}
+	if s.metadata == nil {
+		s.loadMetadata()
 	}
-	mem := budget{limit: s.mem.limit, used: s.mem.used}
-	raw, err := s.r.section(&s.codec, &mem, s.r.tail, s.r.ps.metadataLength, "the metadata")
-	if err != nil {
-		return none
+	if i >= len(s.metadata) {
+		return list
 	}
-	at := -1
-	list := none
-	err = each(raw, func(f *fields) error {
-		if f.num != 1 {
-			return nil
+	err := each(s.metadata[i], func(f *fields) error {
+		if f.num == 1 {
+			list = append(list, f.v)
 		}
-		if at++; at != i {
-			return nil
-		}
-		return each(f.v, func(f *fields) error {
-			if f.num == 1 {
-				list = append(list, f.v)
-				return mem.grow(24, "statistics")
-			}
-			return nil
-		})
+		return nil
 	})
-	if err != nil {
-		return none
+	if err != nil || len(list) > len(s.r.footer.types) {
+		return list[:0]
 	}
 	return list
+}
+
+// loadMetadata reads the metadata section, once. What does not fit the budget is treated as absent.
+func (s *scan) loadMetadata() {
+	s.metadata = [][]byte{}
+	held := s.mem.used
+	raw, err := s.r.section(&s.codec, &s.mem, s.r.tail, s.r.ps.metadataLength, "the metadata")
+	if err == nil {
+		err = each(raw, func(f *fields) error {
+			if f.num == 1 {
+				s.metadata = append(s.metadata, f.v)
+			}
+			return s.mem.grow(costOfItem, "the metadata")
+		})
+	}
+	if err != nil || s.mem.used > s.mem.limit/4 {
+		s.metadata, s.mem.used = [][]byte{}, held
+	}
 }
 
 // spans asks Keep about the row groups and joins those that it keeps. There are row groups where the first column that is

@@ -61,12 +61,12 @@ type node struct {
 }
 
 // buildTree makes the tree of a footer's flat list of types.
-func buildTree(types []typeMessage) (*node, error) {
+func buildTree(types []typeMessage, m *budget) (*node, error) {
 	if len(types) == 0 {
 		return nil, fmt.Errorf("%w: the footer lists no types", ErrFormat)
 	}
 	seen := 0
-	root, err := buildNode(types, 0, "", 0, &seen)
+	root, err := buildNode(types, 0, "", 0, &seen, m)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func buildTree(types []typeMessage) (*node, error) {
 	return root, nil
 }
 
-func buildNode(types []typeMessage, id int, path string, depth int, seen *int) (*node, error) {
+func buildNode(types []typeMessage, id int, path string, depth int, seen *int, m *budget) (*node, error) {
 	t := &types[id]
 	if depth > maxDepth {
 		return nil, fmt.Errorf("%w: types nest deeper than %d levels at column %s", ErrFormat, maxDepth, path)
@@ -86,6 +86,9 @@ func buildNode(types []typeMessage, id int, path string, depth int, seen *int) (
 		return nil, fmt.Errorf("%w: type %d of column %q is not where a walk of the tree expects it (%d)", ErrFormat, id, path, *seen)
 	}
 	*seen++
+	if err := m.grow(int64(len(path)), "the paths of columns"); err != nil {
+		return nil, err
+	}
 	n := &node{id: id, kind: t.kind, names: t.names, maxLength: t.maxLength, path: path, wallClock: t.wallClock}
 	want := 0
 	switch t.kind {
@@ -119,7 +122,7 @@ func buildNode(types []typeMessage, id int, path string, depth int, seen *int) (
 		if sub >= uint64(len(types)) {
 			return nil, fmt.Errorf("%w: column %q refers to type %d of %d", ErrFormat, path, sub, len(types))
 		}
-		child, err := buildNode(types, int(sub), joinPath(path, t.childName(i)), depth+1, seen)
+		child, err := buildNode(types, int(sub), joinPath(path, t.childName(i)), depth+1, seen, m)
 		if err != nil {
 			return nil, err
 		}

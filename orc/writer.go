@@ -409,7 +409,7 @@ func (w *Writer) Close() error {
 	}
 	w.closed = true
 	if w.codec.zstd != nil {
-		defer w.codec.zstd.Close() //nolint:errcheck // EncodeAll leaves nothing to write
+		defer w.codec.zstd.Close()
 	}
 	if w.err != nil {
 		return w.err

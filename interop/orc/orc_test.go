@@ -77,12 +77,12 @@ func write(t *testing.T, name string, o orc.WriterOptions) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close() //nolint:errcheck // read only
+	defer in.Close()
 	r, err := ipc.NewFileReader(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close() //nolint:errcheck // read only
+	defer r.Close()
 	out, err := os.Create(fmt.Sprintf("%s.%s.orc", name, o.Compression))
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func read(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close() //nolint:errcheck // read only
+	defer in.Close()
 	info, err := in.Stat()
 	if err != nil {
 		t.Fatal(err)
