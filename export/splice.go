@@ -56,8 +56,12 @@ func (s *splicing) run(ctx context.Context, slices []filegroup.Slice) (rest []fi
 		}
 	}()
 	s.why = map[string]int{}
+	skip := s.surelySmall(slices)
 	for i, sl := range slices {
-		c, reason := s.look(ctx, sl)
+		c, reason := (*candidate)(nil), joined
+		if !skip(sl) {
+			c, reason = s.look(ctx, sl)
+		}
 		if reason != "" {
 			s.why[reason]++
 			continue
@@ -78,6 +82,21 @@ func (s *splicing) run(ctx context.Context, slices []filegroup.Slice) (rest []fi
 		s.done(c, slices[i])
 	}
 	return rest, s.finish()
+}
+
+// joined is why files of small row groups are decoded.
+const joined = "its row groups are small and are joined with others"
+
+// surelySmall tells the files that need not be opened to know that their row groups are small, when there are several.
+func (s *splicing) surelySmall(in []filegroup.Slice) func(filegroup.Slice) bool {
+	small := func(sl filegroup.Slice) bool { return len(sl.Logs) == 0 && sl.Bytes() < s.job.cfg.SmallRowGroup }
+	n := 0
+	for _, sl := range in {
+		if small(sl) {
+			n++
+		}
+	}
+	return func(sl filegroup.Slice) bool { return n > 1 && small(sl) }
 }
 
 // look opens a slice's base file, if it can be copied. A file that can't be opened is left to the decoding path, whose error
@@ -130,7 +149,7 @@ func (s *splicing) leaveSmall(found []*candidate) error {
 			continue
 		}
 		found[i] = nil
-		s.why["its row groups are small and are joined with others"]++
+		s.why[joined]++
 		if err := c.file.Close(); err != nil {
 			return err
 		}

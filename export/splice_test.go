@@ -81,7 +81,7 @@ func exported(t *testing.T, c export.Config) (export.Summary, []string) {
 	return sum, lines
 }
 
-// What is copied, what is not, and why.
+// What is copied, what is not, and why. How many small files meet in a task is told by TestSmallFilesAreJoined.
 func TestReasonsForDecoding(t *testing.T) {
 	for _, c := range []struct {
 		table  string
@@ -91,7 +91,7 @@ func TestReasonsForDecoding(t *testing.T) {
 	}{
 		{"cow_basic_1.2.0", export.Config{}, 3, nil},
 		// The partition column takes its values from the path: the file's statistics prove that it holds the same.
-		{"cow_partitions_two_levels_1.2.0", export.Config{SmallRowGroup: -1}, 4, nil},
+		{"cow_partitions_two_levels_1.2.0", export.Config{}, 4, nil},
 		{"cow_partitions_typed_1.2.0", export.Config{}, 0, map[string]int{"column m takes its values from the partition path": 2}},
 		{"cow_partitions_custom_keygen_1.2.0", export.Config{}, 0, map[string]int{"column at: int64 in the file, utf8 in the table": 3}},
 		{"cow_drop_partition_columns_1.2.0", export.Config{}, 0, map[string]int{"column region is not in the file": 4}},
@@ -106,11 +106,24 @@ func TestReasonsForDecoding(t *testing.T) {
 		{"mor_types_1.2.0", export.Config{Rows: export.Snapshot}, 0, map[string]int{"log files are merged": 2}},
 	} {
 		source, _ := fixture.Spark(t, c.table)
-		c.config.Source = source
+		c.config.Source, c.config.Parallelism = source, 64 // each file a task of its own
 		sum, _ := exported(t, c.config)
 		if sum.Copied != c.copied || !maps.Equal(sum.Decoded, c.why) {
 			t.Errorf("%s %+v: %d copied, %v", c.table, c.config, sum.Copied, sum.Decoded)
 		}
+	}
+}
+
+// Small files of one task become one row group; a task's only one is copied, as there is nothing to join it with.
+func TestSmallFilesAreJoined(t *testing.T) {
+	source, _ := fixture.Spark(t, "cow_basic_1.2.0")
+	sum, _ := exported(t, export.Config{Source: source, Parallelism: 1})
+	if sum.Copied != 0 || len(sum.Files) != 1 || sum.Decoded["its row groups are small and are joined with others"] != 3 {
+		t.Errorf("one task: %+v", sum)
+	}
+	sum, _ = exported(t, export.Config{Source: source, Parallelism: 64})
+	if sum.Copied != 3 || len(sum.Files) != 3 {
+		t.Errorf("three tasks: %+v", sum)
 	}
 }
 
@@ -138,7 +151,7 @@ func TestExplain(t *testing.T) {
 				notes = append(notes, n.Text)
 			}
 		}
-		c := export.Config{Source: source, Target: filepath.Join(t.TempDir(), "out"), Format: export.Parquet, Explain: explain}
+		c := export.Config{Source: source, Target: filepath.Join(t.TempDir(), "out"), Format: export.Parquet, Explain: explain, SmallRowGroup: -1}
 		if _, err := export.Run(t.Context(), c, local.Options{Observe: observe}); err != nil {
 			t.Fatal(err)
 		}

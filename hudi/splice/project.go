@@ -269,7 +269,7 @@ func annotate(e fields, converted int64, logical int16, arg fields) fields {
 func (m *matcher) leaf(head fields, want arrow.DataType, e *element) (fields, string) {
 	physical := func(p int64) (fields, string) {
 		if e.physical != p {
-			return nil, fmt.Sprintf("physical type %d in the file, %s is promised as %d", e.physical, want, p)
+			return nil, fmt.Sprintf("%s in the file, %s is promised as %s", physicalName(e.physical), want, physicalName(p))
 		}
 		return head.setI32(elementType, p), ""
 	}
@@ -314,6 +314,14 @@ func (m *matcher) leaf(head fields, want arrow.DataType, e *element) (fields, st
 	return nil, fmt.Sprintf("%s is not copied", want)
 }
 
+func physicalName(p int64) string {
+	names := [...]string{"BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"}
+	if p < 0 || p >= int64(len(names)) {
+		return "group"
+	}
+	return names[p]
+}
+
 // clock is the argument of TIME and TIMESTAMP; unit is 1 for milliseconds, 2 for microseconds.
 func clock(utc bool, unit int16) fields {
 	return fields{}.setBool(1, utc).setStruct(2, fields{}.setStruct(unit, nil))
@@ -345,7 +353,7 @@ func decimal(head fields, want *arrow.Decimal128Type, e *element) (fields, strin
 	case e.physical == fixedLen && e.length >= decimalBytes(p) && e.length <= 16:
 		head = head.setI32(elementLength, e.length)
 	default:
-		return nil, fmt.Sprintf("%s in physical type %d of %d bytes", want, e.physical, e.length)
+		return nil, fmt.Sprintf("%s as %s", want, physicalName(e.physical))
 	}
 	head = head.setI32(elementType, e.physical).setI32(elementScale, int64(want.Scale)).setI32(elementPrecision, int64(p))
 	return annotate(head, convertedDecimal, logicalDecimal, fields{}.setI32(1, int64(want.Scale)).setI32(2, int64(p))), ""
