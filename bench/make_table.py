@@ -7,6 +7,7 @@ The updates touch keys evenly over all file groups, in two delta commits of half
 
 import argparse
 import os
+import tempfile
 
 from pyspark.sql import SparkSession
 
@@ -32,6 +33,7 @@ def session(jar):
             .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
             .config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
             .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.warehouse.dir", os.path.join(tempfile.gettempdir(), "sluice-bench-warehouse"))
             .config("spark.sql.shuffle.partitions", "8")
             .config("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
             .config("spark.kryo.registrator", "org.apache.spark.HoodieSparkKryoRegistrar")
