@@ -160,7 +160,7 @@ func (c *collector) marshal(n *node) []byte {
 	m.uint(1, c.count)
 	kind := 0
 	switch n.kind {
-	case KindByte, KindShort, KindInt, KindLong:
+	case kindByte, kindShort, kindInt, kindLong:
 		if kind = 2; c.seen {
 			s.sint(1, c.imin)
 			s.sint(2, c.imax)
@@ -168,20 +168,20 @@ func (c *collector) marshal(n *node) []byte {
 				s.sint(3, c.isum)
 			}
 		}
-	case KindFloat, KindDouble:
+	case kindFloat, kindDouble:
 		kind = 3
 		c.marshalFloat(&s)
-	case KindString:
+	case kindString:
 		kind = 4
 		if c.seen && len(c.smin) <= maxBound && len(c.smax) <= maxBound && utf8.Valid(c.smin) && utf8.Valid(c.smax) {
 			s.bytes(1, c.smin)
 			s.bytes(2, c.smax)
 		}
 		s.sint(3, c.bytes)
-	case KindBoolean:
+	case kindBoolean:
 		kind = 5
 		s.packed(1, []uint64{c.trues})
-	case KindDecimal:
+	case kindDecimal:
 		if kind = 6; c.seen {
 			s.text(1, c.dmin.ToString(n.scale))
 			s.text(2, c.dmax.ToString(n.scale))
@@ -189,15 +189,15 @@ func (c *collector) marshal(n *node) []byte {
 				s.text(3, c.dsum.ToString(n.scale))
 			}
 		}
-	case KindDate:
+	case kindDate:
 		if kind = 7; c.seen {
 			s.sint(1, c.imin)
 			s.sint(2, c.imax)
 		}
-	case KindBinary:
+	case kindBinary:
 		kind = 8
 		s.sint(1, c.bytes)
-	case KindTimestamp, KindTimestampInstant:
+	case kindTimestamp, kindTimestampInstant:
 		if kind = 9; c.seen {
 			s.sint(3, floorDiv(c.imin, 1000))
 			s.sint(4, floorDiv(c.imax, 1000))

@@ -60,25 +60,25 @@ func (w *Writer) columns(n *node, dt arrow.DataType) (valueWriter, error) {
 func (w *Writer) values(n *node, dt arrow.DataType, c *columnWriter) (valueWriter, error) {
 	dt = storage(dt)
 	switch n.kind {
-	case KindBoolean:
+	case kindBoolean:
 		c.encoding.kind = encDirect
 		return &boolWriter{columnWriter: c, data: boolEncoder{bytes: byteEncoder{out: w.output()}}}, nil
-	case KindByte:
+	case kindByte:
 		c.encoding.kind = encDirect
 		return &byteWriter{columnWriter: c, data: byteEncoder{out: w.output()}}, nil
-	case KindShort, KindInt, KindLong, KindDate:
+	case kindShort, kindInt, kindLong, kindDate:
 		return &intWriter{columnWriter: c, data: w.ints(true)}, nil
-	case KindFloat, KindDouble:
+	case kindFloat, kindDouble:
 		c.encoding.kind = encDirect
 		return &floatWriter{columnWriter: c, data: w.output()}, nil
-	case KindString, KindBinary:
+	case kindString, kindBinary:
 		return w.textWriter(n, c), nil
-	case KindDecimal:
+	case kindDecimal:
 		return &decimalWriter{columnWriter: c, data: w.output(), scales: w.ints(true)}, nil
-	case KindTimestamp, KindTimestampInstant:
+	case kindTimestamp, kindTimestampInstant:
 		t := dt.(*arrow.TimestampType)
 		tw := &timestampWriter{columnWriter: c, seconds: w.ints(true), nanos: w.ints(false), zone: w.zone, unit: t.Unit, moment: t.TimeZone != ""}
-		if n.kind == KindTimestampInstant {
+		if n.kind == kindTimestampInstant {
 			tw.zone = newZone(utcZone(), false)
 		}
 		tw.base = tw.zone.base2015()
@@ -113,7 +113,7 @@ func (w *Writer) nested(n *node, dt arrow.DataType, c *columnWriter) (valueWrite
 		}
 		return nil
 	}
-	if n.kind == KindStruct {
+	if n.kind == kindStruct {
 		c.encoding.kind = encDirect
 		s := &structWriter{columnWriter: c}
 		err := add()

@@ -135,7 +135,7 @@ func (s *stripeInformation) end() int64 {
 }
 
 type typeMessage struct {
-	kind                        Kind
+	kind                        typeKind
 	subtypes                    []uint64
 	names                       []string
 	maxLength, precision, scale uint32
@@ -317,7 +317,7 @@ func parseType(b []byte, m *budget) (t typeMessage, err error) {
 		}
 		return err
 	})
-	t.kind = Kind(min(kind, 255))
+	t.kind = typeKind(min(kind, 255))
 	return t, err
 }
 
@@ -328,7 +328,7 @@ func (t *typeMessage) marshal() []byte {
 	for _, n := range t.names {
 		m.text(3, n)
 	}
-	if t.kind == KindDecimal {
+	if t.kind == kindDecimal {
 		m.uint(5, uint64(t.precision))
 		m.uint(6, uint64(t.scale))
 	}

@@ -187,6 +187,21 @@ func TestTimestampViews(t *testing.T) {
 	}
 }
 
+// What Apache Hudi 1.2.0 leaves in the footer of its base files.
+func TestMetadataOfHudi(t *testing.T) {
+	r := open(t, readFile(t, "testdata/hudi_1.orc"), ReaderOptions{})
+	m := r.Metadata()
+	if len(m) != 5 || string(m["hoodie_min_record_key"]) != "1" || string(m["hoodie_max_record_key"]) != "1" ||
+		string(m["hoodie_bloom_filter_type_code"]) != "DYNAMIC_V0" || !strings.HasPrefix(string(m["orc.avro.schema"]), `{"type":"record","name":"orc_base_record"`) {
+		t.Errorf("metadata %q", m)
+	}
+	want := "struct<_hoodie_commit_time:string,_hoodie_commit_seqno:string,_hoodie_record_key:string,_hoodie_partition_path:string,_hoodie_file_name:string," +
+		"id:int,name:string,price:double,ts:bigint,dt:string>"
+	if r.Type() != want {
+		t.Errorf("type %s", r.Type())
+	}
+}
+
 func TestFilesThatAreNone(t *testing.T) {
 	good := readFile(t, "testdata/example_test1.orc")
 	brotli := slices.Clone(good)

@@ -74,7 +74,7 @@ func (r *Reader) newScan(ctx context.Context, opts ScanOptions) (*scan, error) {
 		}
 	}
 	switch {
-	case r.root.kind != KindStruct:
+	case r.root.kind != kindStruct:
 		s.columns = []*node{r.root}
 	default:
 		s.columns = r.root.children
@@ -127,17 +127,17 @@ func (r *Reader) estimate(n *node) int64 {
 	values := int64(min(st.values, 1<<40))
 	width := int64(1)
 	switch n.kind {
-	case KindShort:
+	case kindShort:
 		width = 2
-	case KindInt, KindFloat, KindDate:
+	case kindInt, kindFloat, kindDate:
 		width = 4
-	case KindLong, KindDouble, KindTimestamp, KindTimestampInstant:
+	case kindLong, kindDouble, kindTimestamp, kindTimestampInstant:
 		width = 8
-	case KindDecimal:
+	case kindDecimal:
 		width = 16
-	case KindString, KindVarchar, KindChar, KindBinary:
+	case kindString, kindVarchar, kindChar, kindBinary:
 		return values*4 + min(max(st.bytes, 0), 1<<50)
-	case KindList, KindMap:
+	case kindList, kindMap:
 		width = 4
 	}
 	total := values * width
@@ -408,7 +408,7 @@ func (st *stripeScan) build() error {
 	st.all, st.at = st.all[:0], 0
 	root := &structColumn{base: st.base(st.r.root)}
 	root.dt = arrow.StructOf(st.schema.Fields()...)
-	if st.r.root.kind != KindStruct {
+	if st.r.root.kind != kindStruct {
 		root.present = nil
 	} else {
 		st.all = append(st.all, rooted{st.r.root, root})
@@ -445,7 +445,7 @@ func (st *stripeScan) column(n *node, dt arrow.DataType) (column, error) {
 	b := st.base(n)
 	b.dt = dt
 	e := st.footer.encodings[n.id]
-	isText := n.kind == KindString || n.kind == KindVarchar || n.kind == KindChar
+	isText := n.kind == kindString || n.kind == kindVarchar || n.kind == kindChar
 	if e.kind > encDictionaryV2 || (e.kind == encDictionary || e.kind == encDictionaryV2) && !isText {
 		return nil, fmt.Errorf("%w: column %s, a %s, in encoding %d", ErrUnsupported, n.path, kindNames[n.kind], e.kind)
 	}
@@ -464,33 +464,33 @@ func (st *stripeScan) column(n *node, dt arrow.DataType) (column, error) {
 
 func (st *stripeScan) decoder(n *node, b base, e columnEncoding) (column, error) {
 	switch n.kind {
-	case KindBoolean:
+	case kindBoolean:
 		return &boolColumn{base: b, values: &boolDecoder{bytes: byteDecoder{in: st.input(n, streamData)}}}, nil
-	case KindByte:
+	case kindByte:
 		return &byteColumn{base: b, values: &byteDecoder{in: st.input(n, streamData)}}, nil
-	case KindShort:
+	case kindShort:
 		return &intColumn[int16]{base: b, values: st.ints(n, streamData, true), cast: cast16}, nil
-	case KindInt:
+	case kindInt:
 		return &intColumn[int32]{base: b, values: st.ints(n, streamData, true), cast: cast32}, nil
-	case KindLong:
+	case kindLong:
 		return &intColumn[int64]{base: b, values: st.ints(n, streamData, true), cast: cast64}, nil
-	case KindDate:
+	case kindDate:
 		c := &intColumn[int32]{base: b, values: st.ints(n, streamData, true), cast: cast32}
 		if st.r.hybrid() {
 			c.after = rebaseDays
 		}
 		return c, nil
-	case KindFloat:
+	case kindFloat:
 		return &floatColumn{base: b, values: st.input(n, streamData), width: 4}, nil
-	case KindDouble:
+	case kindDouble:
 		return &floatColumn{base: b, values: st.input(n, streamData), width: 8}, nil
-	case KindString, KindVarchar, KindChar, KindBinary:
+	case kindString, kindVarchar, kindChar, kindBinary:
 		return st.textDecoder(n, b, e), nil
-	case KindDecimal:
+	case kindDecimal:
 		return st.decimalDecoder(n, b), nil
-	case KindTimestamp, KindTimestampInstant:
+	case kindTimestamp, kindTimestampInstant:
 		return st.timestampDecoder(n, b), nil
-	case KindList, KindMap:
+	case kindList, kindMap:
 		return st.listDecoder(n, b)
 	}
 	fields := b.dt.(*arrow.StructType)
@@ -502,7 +502,7 @@ func (st *stripeScan) decoder(n *node, b base, e columnEncoding) (column, error)
 		}
 		children[i] = c
 	}
-	if n.kind == KindUnion {
+	if n.kind == kindUnion {
 		return &unionColumn{base: b, tags: &byteDecoder{in: st.input(n, streamData)}, children: children}, nil
 	}
 	return &structColumn{base: b, children: children}, nil
@@ -535,7 +535,7 @@ func (st *stripeScan) decimalDecoder(n *node, b base) column {
 func (st *stripeScan) timestampDecoder(n *node, b base) column {
 	rule := timestampRule{writer: st.writer, hybrid: st.r.hybrid(), nanos: st.r.opts.Nanoseconds}
 	switch {
-	case n.kind == KindTimestampInstant:
+	case n.kind == kindTimestampInstant:
 		rule.writer = newZone(time.UTC, false)
 	case st.r.opts.Timestamps == Instants:
 		// The reading of the clock is what Java's old calendar made of the moment; the moment is what its new one makes of that.

@@ -95,7 +95,7 @@ func (st *columnStatistics) set(num int, v any) {
 
 // timestamp reads bounds in milliseconds. Only those in UTC have a meaning that does not depend on the writer's machine.
 func (st *columnStatistics) timestamp(f *fields, n *node, r *Reader) {
-	if n.kind == KindTimestamp && r.opts.Timestamps == Instants || f.num < 3 || f.num > 4 {
+	if n.kind == kindTimestamp && r.opts.Timestamps == Instants || f.num < 3 || f.num > 4 {
 		return
 	}
 	ms := f.sint()
@@ -133,21 +133,21 @@ func (st *columnStatistics) public(n *node, r *Reader) Statistics {
 	case st.nan,
 		(st.min == nil) != (st.max == nil),
 		java && r.ps.writerVersion < 1,                               // HIVE-8732: wrong maxima
-		java && r.ps.writerVersion < 7 && n.kind == KindDecimal,      // ORC-517: wrong bounds of short decimals
-		n.kind == KindChar,                                           // padded or not, by writer
-		n.kind == KindBinary, r.hybrid() && ancient(n.kind, out.Min): // other calendar
+		java && r.ps.writerVersion < 7 && n.kind == kindDecimal,      // ORC-517: wrong bounds of short decimals
+		n.kind == kindChar,                                           // padded or not, by writer
+		n.kind == kindBinary, r.hybrid() && ancient(n.kind, out.Min): // other calendar
 		out.Min, out.Max = nil, nil
 	}
 	return out
 }
 
 // ancient tells bounds that reach before the Gregorian calendar.
-func ancient(k Kind, low any) bool {
+func ancient(k typeKind, low any) bool {
 	v, ok := low.(int64)
 	switch k {
-	case KindDate:
+	case kindDate:
 		return ok && v < cutoverDay
-	case KindTimestamp, KindTimestampInstant:
+	case kindTimestamp, kindTimestampInstant:
 		return ok && v < cutoverDay*day*1e6
 	}
 	return false
@@ -165,11 +165,11 @@ func (r *Reader) fileStatistics(n *node) (st columnStatistics) {
 func (r *Reader) find(path string) *node {
 	var found *node
 	r.root.walk(func(n *node) {
-		if n.path == path && found == nil && (n.id > 0 || r.root.kind != KindStruct) {
+		if n.path == path && found == nil && (n.id > 0 || r.root.kind != kindStruct) {
 			found = n
 		}
 	})
-	if r.root.kind != KindStruct && path == rootColumn {
+	if r.root.kind != kindStruct && path == rootColumn {
 		return r.root
 	}
 	return found
@@ -234,17 +234,17 @@ func (s *Span) MayContain(path string, value any) bool {
 	var hash uint64
 	switch v := value.(type) {
 	case int64:
-		if n.kind != KindByte && n.kind != KindShort && n.kind != KindInt && n.kind != KindLong && n.kind != KindDate {
+		if n.kind != kindByte && n.kind != kindShort && n.kind != kindInt && n.kind != kindLong && n.kind != kindDate {
 			return true
 		}
 		hash = wangHash(uint64(v))
 	case float64:
-		if n.kind != KindFloat && n.kind != KindDouble || v != v || v == 0 {
+		if n.kind != kindFloat && n.kind != kindDouble || v != v || v == 0 {
 			return true
 		}
 		hash = wangHash(math.Float64bits(v))
 	case string:
-		if n.kind != KindString && n.kind != KindVarchar || !utf8 {
+		if n.kind != kindString && n.kind != kindVarchar || !utf8 {
 			return true
 		}
 		hash = murmur3([]byte(v))

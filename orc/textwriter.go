@@ -32,7 +32,7 @@ const maxDictionary = 16 << 20
 
 func (w *Writer) textWriter(n *node, c *columnWriter) *textWriter {
 	t := &textWriter{columnWriter: c, data: w.output(), lengths: w.ints(false), share: w.opts.DictionaryShare}
-	if n.kind == KindBinary || t.share < 0 {
+	if n.kind == kindBinary || t.share < 0 {
 		t.share = -1
 		t.direct = true
 		return t
@@ -93,7 +93,7 @@ func (c *textWriter) flat(a arrow.Array, where []span, offsets []int32) {
 	if b := a.Data().Buffers()[2]; b != nil {
 		data = b.Bytes()
 	}
-	bounds := c.node.kind == KindString
+	bounds := c.node.kind == kindString
 	c.validity(a, where, func(from, to int) {
 		if !c.direct {
 			for i := from; i < to; i++ {
@@ -117,7 +117,7 @@ func (c *textWriter) flat(a arrow.Array, where []span, offsets []int32) {
 }
 
 func (c *textWriter) value(b []byte) {
-	if c.node.kind == KindString {
+	if c.node.kind == kindString {
 		c.group.text(b)
 	} else {
 		c.group.bytes += int64(len(b))

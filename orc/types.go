@@ -7,30 +7,29 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// Kind is the kind of an ORC type.
-type Kind uint8
+// typeKind is the kind of an ORC type, by its number in the format.
+type typeKind uint8
 
-// The kinds of the format.
 const (
-	KindBoolean          Kind = 0
-	KindByte             Kind = 1
-	KindShort            Kind = 2
-	KindInt              Kind = 3
-	KindLong             Kind = 4
-	KindFloat            Kind = 5
-	KindDouble           Kind = 6
-	KindString           Kind = 7
-	KindBinary           Kind = 8
-	KindTimestamp        Kind = 9
-	KindList             Kind = 10
-	KindMap              Kind = 11
-	KindStruct           Kind = 12
-	KindUnion            Kind = 13
-	KindDecimal          Kind = 14
-	KindDate             Kind = 15
-	KindVarchar          Kind = 16
-	KindChar             Kind = 17
-	KindTimestampInstant Kind = 18
+	kindBoolean          typeKind = 0
+	kindByte             typeKind = 1
+	kindShort            typeKind = 2
+	kindInt              typeKind = 3
+	kindLong             typeKind = 4
+	kindFloat            typeKind = 5
+	kindDouble           typeKind = 6
+	kindString           typeKind = 7
+	kindBinary           typeKind = 8
+	kindTimestamp        typeKind = 9
+	kindList             typeKind = 10
+	kindMap              typeKind = 11
+	kindStruct           typeKind = 12
+	kindUnion            typeKind = 13
+	kindDecimal          typeKind = 14
+	kindDate             typeKind = 15
+	kindVarchar          typeKind = 16
+	kindChar             typeKind = 17
+	kindTimestampInstant typeKind = 18
 )
 
 // Names of kinds in ORC's own notation.
@@ -50,7 +49,7 @@ const (
 // node is one type of the tree. Column ids are the positions of types in the footer: a pre-order walk.
 type node struct {
 	id        int
-	kind      Kind
+	kind      typeKind
 	children  []*node
 	names     []string // of a struct's children
 	maxLength uint32   // of varchar and char, in characters
@@ -92,17 +91,17 @@ func buildNode(types []typeMessage, id int, path string, depth int, seen *int, m
 	n := &node{id: id, kind: t.kind, names: t.names, maxLength: t.maxLength, path: path, wallClock: t.wallClock}
 	want := 0
 	switch t.kind {
-	case KindList:
+	case kindList:
 		want = 1
-	case KindMap:
+	case kindMap:
 		want = 2
-	case KindStruct:
+	case kindStruct:
 		want = len(t.names)
-	case KindUnion:
+	case kindUnion:
 		if want = len(t.subtypes); want > 256 {
 			return nil, fmt.Errorf("%w: union %q has %d branches, the most are 256", ErrFormat, path, want)
 		}
-	case KindDecimal:
+	case kindDecimal:
 		n.precision, n.scale = int32(min(t.precision, 1000)), int32(min(t.scale, 1000))
 		if t.precision == 0 {
 			n.precision, n.scale = defaultPrecision, defaultScale
@@ -134,11 +133,11 @@ func buildNode(types []typeMessage, id int, path string, depth int, seen *int, m
 // childName names a subtype as Arrow will.
 func (t *typeMessage) childName(i int) string {
 	switch t.kind {
-	case KindStruct:
+	case kindStruct:
 		return t.names[i]
-	case KindList:
+	case kindList:
 		return elementName
-	case KindMap:
+	case kindMap:
 		return [...]string{"key", "value"}[i]
 	}
 	return fmt.Sprintf("member%d", i)
@@ -161,17 +160,17 @@ func (n *node) String() string {
 func (n *node) print(b *strings.Builder) {
 	b.WriteString(kindNames[n.kind])
 	switch n.kind {
-	case KindVarchar, KindChar:
+	case kindVarchar, kindChar:
 		fmt.Fprintf(b, "(%d)", n.maxLength)
-	case KindDecimal:
+	case kindDecimal:
 		fmt.Fprintf(b, "(%d,%d)", n.precision, n.scale)
-	case KindList, KindMap, KindStruct, KindUnion:
+	case kindList, kindMap, kindStruct, kindUnion:
 		b.WriteByte('<')
 		for i, c := range n.children {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			if n.kind == KindStruct {
+			if n.kind == kindStruct {
 				b.WriteString(quoteName(n.names[i]))
 				b.WriteByte(':')
 			}
@@ -202,7 +201,7 @@ const rootColumn = "value"
 
 // arrowSchema gives the schema that a reader with these options hands out.
 func (n *node) arrowSchema(o *ReaderOptions) *arrow.Schema {
-	if n.kind != KindStruct {
+	if n.kind != kindStruct {
 		return arrow.NewSchema([]arrow.Field{{Name: rootColumn, Type: n.arrowType(o), Nullable: true}}, nil)
 	}
 	return arrow.NewSchema(n.arrowFields(o), nil)
@@ -212,7 +211,7 @@ func (n *node) arrowFields(o *ReaderOptions) []arrow.Field {
 	fields := make([]arrow.Field, len(n.children))
 	for i, c := range n.children {
 		name := fmt.Sprintf("member%d", i)
-		if n.kind == KindStruct {
+		if n.kind == kindStruct {
 			name = n.names[i]
 		}
 		fields[i] = arrow.Field{Name: name, Type: c.arrowType(o), Nullable: true}
@@ -222,41 +221,41 @@ func (n *node) arrowFields(o *ReaderOptions) []arrow.Field {
 
 func (n *node) arrowType(o *ReaderOptions) arrow.DataType {
 	switch n.kind {
-	case KindBoolean:
+	case kindBoolean:
 		return arrow.FixedWidthTypes.Boolean
-	case KindByte:
+	case kindByte:
 		return arrow.PrimitiveTypes.Int8
-	case KindShort:
+	case kindShort:
 		return arrow.PrimitiveTypes.Int16
-	case KindInt:
+	case kindInt:
 		return arrow.PrimitiveTypes.Int32
-	case KindLong:
+	case kindLong:
 		if n.wallClock {
 			return &arrow.TimestampType{Unit: arrow.Microsecond}
 		}
 		return arrow.PrimitiveTypes.Int64
-	case KindFloat:
+	case kindFloat:
 		return arrow.PrimitiveTypes.Float32
-	case KindDouble:
+	case kindDouble:
 		return arrow.PrimitiveTypes.Float64
-	case KindString, KindVarchar, KindChar:
+	case kindString, kindVarchar, kindChar:
 		return arrow.BinaryTypes.String
-	case KindBinary:
+	case kindBinary:
 		return arrow.BinaryTypes.Binary
-	case KindDate:
+	case kindDate:
 		return arrow.FixedWidthTypes.Date32
-	case KindDecimal:
+	case kindDecimal:
 		return &arrow.Decimal128Type{Precision: n.precision, Scale: n.scale}
-	case KindTimestamp:
+	case kindTimestamp:
 		if o.Timestamps == Instants {
 			return &arrow.TimestampType{Unit: o.unit(), TimeZone: utc}
 		}
 		return &arrow.TimestampType{Unit: o.unit()}
-	case KindTimestampInstant:
+	case kindTimestampInstant:
 		return &arrow.TimestampType{Unit: o.unit(), TimeZone: utc}
-	case KindList:
+	case kindList:
 		return arrow.ListOfField(arrow.Field{Name: elementName, Type: n.children[0].arrowType(o), Nullable: true})
-	case KindMap:
+	case kindMap:
 		return arrow.MapOf(n.children[0].arrowType(o), n.children[1].arrowType(o))
 	}
 	return arrow.StructOf(n.arrowFields(o)...)

@@ -159,7 +159,7 @@ func (b *treeBuilder) node(dt arrow.DataType, path string, depth int) (*node, er
 	}
 	for i, f := range children {
 		name := f.Name
-		if kind != KindStruct {
+		if kind != kindStruct {
 			name = (&typeMessage{kind: kind}).childName(i)
 		} else {
 			t.names = append(t.names, f.Name)
@@ -191,46 +191,46 @@ func storage(dt arrow.DataType) arrow.DataType {
 }
 
 // kind gives the ORC kind of an Arrow type, and its children.
-func (b *treeBuilder) kind(dt arrow.DataType) (Kind, []arrow.Field, error) {
+func (b *treeBuilder) kind(dt arrow.DataType) (typeKind, []arrow.Field, error) {
 	switch t := storage(dt).(type) {
 	case *arrow.BooleanType:
-		return KindBoolean, nil, nil
+		return kindBoolean, nil, nil
 	case *arrow.Int8Type:
-		return KindByte, nil, nil
+		return kindByte, nil, nil
 	case *arrow.Int16Type, *arrow.Uint8Type:
-		return KindShort, nil, nil
+		return kindShort, nil, nil
 	case *arrow.Int32Type, *arrow.Uint16Type, *arrow.Time32Type:
-		return KindInt, nil, nil
+		return kindInt, nil, nil
 	case *arrow.Int64Type, *arrow.Uint32Type, *arrow.Time64Type:
-		return KindLong, nil, nil
+		return kindLong, nil, nil
 	case *arrow.Float32Type:
-		return KindFloat, nil, nil
+		return kindFloat, nil, nil
 	case *arrow.Float64Type:
-		return KindDouble, nil, nil
+		return kindDouble, nil, nil
 	case *arrow.StringType, *arrow.LargeStringType, *arrow.StringViewType:
-		return KindString, nil, nil
+		return kindString, nil, nil
 	case *arrow.BinaryType, *arrow.LargeBinaryType, *arrow.BinaryViewType, *arrow.FixedSizeBinaryType:
-		return KindBinary, nil, nil
+		return kindBinary, nil, nil
 	case *arrow.Date32Type, *arrow.Date64Type:
-		return KindDate, nil, nil
+		return kindDate, nil, nil
 	case *arrow.TimestampType:
 		if t.TimeZone != "" && b.opts.InstantTimestamps {
-			return KindTimestampInstant, nil, nil
+			return kindTimestampInstant, nil, nil
 		}
-		return KindTimestamp, nil, nil
+		return kindTimestamp, nil, nil
 	case *arrow.Decimal128Type:
 		if t.Scale < 0 || t.Scale > t.Precision || t.Precision < 1 || t.Precision > maxPrecision {
 			break
 		}
-		return KindDecimal, nil, nil
+		return kindDecimal, nil, nil
 	case *arrow.MapType:
-		return KindMap, []arrow.Field{t.KeyField(), t.ItemField()}, nil
+		return kindMap, []arrow.Field{t.KeyField(), t.ItemField()}, nil
 	case *arrow.StructType:
-		return KindStruct, t.Fields(), nil
+		return kindStruct, t.Fields(), nil
 	case arrow.ListLikeType:
 		switch t.(type) {
 		case *arrow.ListType, *arrow.LargeListType, *arrow.FixedSizeListType:
-			return KindList, []arrow.Field{t.ElemField()}, nil
+			return kindList, []arrow.Field{t.ElemField()}, nil
 		}
 	}
 	return 0, nil, ErrUnsupported

@@ -308,7 +308,7 @@ func TestFormsThatAreReadAsOthers(t *testing.T) {
 		}
 		got.Release()
 	}
-	if kind := r.root.children[15].kind; kind != KindTimestampInstant {
+	if kind := r.root.children[15].kind; kind != kindTimestampInstant {
 		t.Errorf("a moment is written as %s", kindNames[kind])
 	}
 }

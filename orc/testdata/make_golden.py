@@ -2,9 +2,12 @@
 
     python make_golden.py            files of PyArrow and PyOrc (both are Apache ORC for C++)
     python make_golden.py spark      files of Spark (Apache ORC for Java); needs pyspark and Java
+    python make_golden.py hudi TABLE ANSWER
+                                     base files of a table that Apache Hudi wrote, in a folder, and the rows that Spark reads there
     python make_golden.py examples   rows of the example files of the Apache ORC project that PyArrow's wheel carries
 
-The rows are the values that were given to the writer, except for the examples, whose rows are those that PyArrow reads.
+The rows are the values that were given to the writer, except for the examples, whose rows are those that PyArrow reads, and
+the files of Apache Hudi 1.2.0, whose rows are those that Spark reads.
 
 The form of values: integers, floats and booleans as in JSON ("NaN", "inf", "-inf" as strings); text as it is; binary in
 hexadecimal; dates in days since 1970; timestamps in nanoseconds since 1970 on the writer's clock; decimals as the unscaled
@@ -268,10 +271,23 @@ def example_files():
         save("example_" + name.split(".")[-1], lambda to: shutil.copy(path, to), rows, every=97 if len(rows) > 10000 else 1)
 
 
+# ── Apache Hudi ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+def hudi_files(table, answer):
+    with open(answer) as f:
+        snapshot = json.load(f)["snapshot"]
+    names = [c.split(" ")[0] for c in snapshot["columns"]]
+    for i, row in enumerate(sorted(snapshot["rows"], key=lambda r: r["id"])):
+        file = glob.glob(os.path.join(table, "**", row["_hoodie_file_name"]), recursive=True)[0]
+        save("hudi_%d" % (i + 1), lambda to: shutil.copy(file, to), [[row[n] for n in names]])
+
+
 if __name__ == "__main__":
     what = sys.argv[1] if len(sys.argv) > 1 else ""
     if what == "spark":
         spark_files()
+    elif what == "hudi":
+        hudi_files(sys.argv[2], sys.argv[3])
     elif what == "examples":
         example_files()
     else:
