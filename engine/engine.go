@@ -29,7 +29,7 @@ type Result struct {
 }
 
 // Failure is a task's error in a form that crosses processes.
-type Failure struct {
+type Failure struct { //nolint:errname // it is the failure of a Result, not an error of this package's functions
 	Message string `json:"message"`
 	Refused bool   `json:"refused,omitempty"` // will fail again in the same way: no retry
 

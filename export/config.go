@@ -37,7 +37,7 @@ func ParseFormat(text string) (Format, error) {
 
 // The refusals of the original, in its words (exporter checks 1 to 5).
 var (
-	ErrFormat        = errors.New("Invalid output format") //nolint:staticcheck // the original's text
+	ErrFormat        = errors.New("Invalid output format")
 	ErrTargetExists  = errors.New("The target output path already exists.")
 	ErrNoCommits     = errors.New("No commits present. Nothing to snapshot.")
 	ErrNoPartitions  = errors.New("The source dataset has 0 partition to snapshot.")

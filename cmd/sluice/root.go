@@ -166,7 +166,7 @@ type once struct {
 
 func (o *once) Set(text string) error {
 	if o.set {
-		return fmt.Errorf("Can only specify option --%s once.", o.name) //nolint:staticcheck // the original's text
+		return fmt.Errorf("Can only specify option --%s once.", o.name) //nolint:revive,staticcheck // the original's text
 	}
 	o.set = true
 	return o.Value.Set(text)

@@ -223,7 +223,7 @@ func (p *pages) SeekToPageWithRow(row int64) error {
 // body reads the header of the page at off, and gives its bytes as they lie in the file. off moves behind it.
 func (p *pages) body() (*pageHeader, []byte, error) {
 	var h *pageHeader
-	size := int64(0)
+	var size int64
 	for ask := int64(firstHeader); ; ask *= 4 {
 		view, err := p.view(p.off, min(ask, p.end-p.off))
 		if err != nil {

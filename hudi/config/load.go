@@ -82,9 +82,9 @@ func readEither(ctx context.Context, store storage.Store) (*Properties, error) {
 	saved, backupErr := readFile(ctx, store, Backup)
 	switch {
 	case backupErr == nil && (err != nil || saved.ValidChecksum()):
-		return saved, nil
+		return saved, nil //nolint:nilerr // the backup stands in for a main file that can't be read
 	case err == nil:
-		return props, nil
+		return props, nil //nolint:nilerr // without a backup the main file is all there is
 	case errors.Is(err, storage.ErrNotExist) && backupErr != nil && !errors.Is(backupErr, storage.ErrNotExist):
 		return nil, backupErr
 	}

@@ -188,7 +188,7 @@ func (r *reader) identity(t *Table) {
 // ever seen; 10 is a development line with other log files (table format 0, 12).
 func (r *reader) version() int {
 	stored := r.text(TableVersion)
-	hint := ""
+	var hint string
 	switch v, err := strconv.Atoi(stored); {
 	case stored == "":
 		hint = "without a version the format can't be known: releases before 0.6 wrote none, 1.2 takes it for the newest; open the table once with Apache Hudi 0.14 or 0.15, which upgrades it"

@@ -103,10 +103,10 @@ func vint(b []byte) (v int64, used int, ok bool) {
 	if first >= -112 {
 		return int64(first), 1, true
 	}
-	n := int(-112 - int(first))
+	n := -112 - int(first)
 	negative := first < -120
 	if negative {
-		n = int(-120 - int(first))
+		n = -120 - int(first)
 	}
 	if len(b) < 1+n {
 		return 0, 0, false

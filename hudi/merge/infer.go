@@ -3,7 +3,6 @@ package merge
 import (
 	"errors"
 	"fmt"
-	"strings"
 )
 
 // The merge modes (table format 6.6).
@@ -238,17 +237,6 @@ func replaceBuiltIn(given Settings) Settings {
 		set(propDeleteField, b.deleteField)
 		set(propDeleteMark, b.deleteMark)
 		set(propUnavailable, b.unavailable)
-	}
-	return out
-}
-
-// splitList splits a comma list of field names.
-func splitList(s string) []string {
-	var out []string
-	for f := range strings.SplitSeq(s, ",") {
-		if f = strings.TrimSpace(f); f != "" {
-			out = append(out, f)
-		}
 	}
 	return out
 }

@@ -184,15 +184,18 @@ func (s *scan) readDeletes(ctx context.Context, ref logfile.Ref, of blockKeys, l
 	defer keys.Release()
 	var ordering []merge.Value
 	flush := func() error {
-		var in arrow.Array = keys.NewArray()
-		defer func() { in.Release() }()
-		if of, err := of.deleted(in.Len()); err != nil {
+		stored := keys.NewArray()
+		defer stored.Release()
+		in, err := of.deleted(stored.Len())
+		if err != nil {
 			return err
-		} else if of != nil {
-			in.Release()
-			in = of
 		}
-		err := log.AddDeletes(in, ordering)
+		if in == nil {
+			err = log.AddDeletes(stored, ordering)
+		} else {
+			err = log.AddDeletes(in, ordering)
+			in.Release()
+		}
 		ordering = ordering[:0]
 		return err
 	}

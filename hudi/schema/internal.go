@@ -218,9 +218,7 @@ func primitiveAvro(text, fixedName string) (*Type, error) {
 	base, args := text, []int(nil)
 	if i := strings.IndexAny(text, "(["); i >= 0 {
 		base = text[:i]
-		for _, n := range numbers(text[i:]) {
-			args = append(args, n)
-		}
+		args = numbers(text[i:])
 	}
 	switch base {
 	case "decimal", "decimal_fixed", "decimal_bytes":

@@ -114,7 +114,7 @@ func (a *archived) body(ctx context.Context, store storage.Store, s State) (cont
 	if err != nil {
 		return content{}, name, err
 	}
-	defer o.Close() //nolint:errcheck // nothing was written
+	defer o.Close()
 	text, err := readRange(ctx, o, p.offset, int64(p.length))
 	return content{text: text, writer: p.writer, offset: p.offset}, name, err
 }

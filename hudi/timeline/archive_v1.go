@@ -52,7 +52,7 @@ func (c *v1Collector) file(ctx context.Context, store storage.Store, name string
 	if err != nil {
 		return err
 	}
-	defer o.Close() //nolint:errcheck // nothing was written
+	defer o.Close()
 	damaged := func(err error) {
 		c.damage = append(c.damage, fmt.Errorf("%s: %w", storage.Join(store.URL(), name), err))
 	}

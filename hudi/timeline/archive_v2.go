@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -211,7 +212,7 @@ func readBinaryColumn(group *file.RowGroupReader, column string, from, n int64) 
 	}
 	if from > 0 {
 		if skipped, err := reader.Skip(from); err != nil || skipped != from {
-			return nil, fmt.Errorf("%w: column %s: %d of %d values skipped: %v", ErrCorrupt, column, skipped, from, err)
+			return nil, fmt.Errorf("%w: column %s: %d of %d values skipped: %w", ErrCorrupt, column, skipped, from, errors.Join(err, io.ErrUnexpectedEOF))
 		}
 	}
 	const step = 1024
@@ -220,7 +221,7 @@ func readBinaryColumn(group *file.RowGroupReader, column string, from, n int64) 
 	for int64(len(out)) < n {
 		got, present, err := reader.ReadBatch(min(step, n-int64(len(out))), values, levels, nil)
 		if err != nil || got == 0 {
-			return nil, fmt.Errorf("%w: column %s ends after %d of %d values: %v", ErrCorrupt, column, len(out), n, err)
+			return nil, fmt.Errorf("%w: column %s ends after %d of %d values: %w", ErrCorrupt, column, len(out), n, errors.Join(err, io.ErrUnexpectedEOF))
 		}
 		next := 0
 		for row := range got {
@@ -245,7 +246,7 @@ func withParquet(ctx context.Context, store storage.Store, name string, do func(
 		return err
 	}
 	f := storage.ReaderAt(ctx, o)
-	defer f.Close() //nolint:errcheck // nothing was written
+	defer f.Close()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%s: %w: %v", full, ErrCorrupt, p)

@@ -39,7 +39,7 @@ func TestRenameNew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer root.Close() //nolint:errcheck // only a handle
+	defer root.Close()
 	for _, name := range []string{"a", "b"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o666); err != nil {
 			t.Fatal(err)

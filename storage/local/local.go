@@ -132,7 +132,7 @@ func (s *Store) open(ctx context.Context, name string) (*os.File, fs.FileInfo, e
 	if err != nil {
 		return nil, nil, err
 	}
-	defer root.Close() //nolint:errcheck // only read
+	defer root.Close()
 	// Without O_NONBLOCK a named pipe in the folder would block us for ever.
 	f, err := root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -173,7 +173,7 @@ func (s *Store) put(ctx context.Context, name string, body io.Reader, ifAbsent b
 	if err != nil {
 		return info, err
 	}
-	defer root.Close() //nolint:errcheck // a handle of the folder only
+	defer root.Close()
 	if ifAbsent {
 		// A writer that has lost already need not send its body. The link below decides.
 		if _, err := root.Lstat(filepath.FromSlash(name)); err == nil {
@@ -328,7 +328,7 @@ func (s *Store) stat(ctx context.Context, name string) (storage.Info, error) {
 	if err != nil {
 		return storage.Info{}, err
 	}
-	defer root.Close() //nolint:errcheck // only read
+	defer root.Close()
 	info, err := root.Stat(filepath.FromSlash(name))
 	if err != nil {
 		return storage.Info{}, err
@@ -355,7 +355,7 @@ func (s *Store) delete(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close() //nolint:errcheck // a handle of the folder only
+	defer root.Close()
 	target := filepath.FromSlash(name)
 	if err := root.Remove(sidecar(target)); err != nil && !missing(err) {
 		return err
@@ -372,7 +372,7 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 	if err != nil {
 		return s.fail("copy", from, err)
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	if from == to {
 		return nil
 	}
@@ -443,7 +443,7 @@ func (w walker) walk(prefix string, yield func(storage.Info, error) bool) (bool,
 	if err != nil {
 		return false, err
 	}
-	defer root.Close() //nolint:errcheck // only read
+	defer root.Close()
 	return w.visit(root, prefix, nil, yield)
 }
 

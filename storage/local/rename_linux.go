@@ -13,7 +13,7 @@ func renameNew(root *os.Root, from, to string) error {
 	if err != nil {
 		return err
 	}
-	defer dir.Close() //nolint:errcheck // only read
+	defer dir.Close()
 	fd := int(dir.Fd())
 	return unix.Renameat2(fd, filepath.Base(from), fd, filepath.Base(to), unix.RENAME_NOREPLACE)
 }

@@ -229,7 +229,7 @@ func (s *Store) holds(ctx context.Context, name string, content *content) (bool,
 	if err != nil {
 		return false, err
 	}
-	defer o.Close() //nolint:errcheck // only read
+	defer o.Close()
 	if err := content.rewind(); err != nil {
 		return false, err
 	}

@@ -130,8 +130,8 @@ func TestGivesUp(t *testing.T) {
 	if !errors.Is(err, storage.ErrTemporary) || !strings.Contains(err.Error(), "5 attempts") || len(f.Operations()) != 5 {
 		t.Errorf("%v after %d operations", err, len(f.Operations()))
 	}
-	for i, longest := range []time.Duration{4, 8, 8, 8} {
-		if longest *= time.Millisecond; waits[i] < longest/2 || waits[i] > longest {
+	for i, longest := range []time.Duration{4 * time.Millisecond, 8 * time.Millisecond, 8 * time.Millisecond, 8 * time.Millisecond} {
+		if waits[i] < longest/2 || waits[i] > longest {
 			t.Errorf("wait %d was %v, want between %v and %v", i, waits[i], longest/2, longest)
 		}
 	}

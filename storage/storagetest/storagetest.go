@@ -460,7 +460,10 @@ func list(t *testing.T, s *suite) {
 		}
 	}
 	n := 0
-	for range s.List(t.Context(), "", storage.ListOptions{Recursive: true}) {
+	for _, err := range s.List(t.Context(), "", storage.ListOptions{Recursive: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if n++; n == 2 {
 			break
 		}

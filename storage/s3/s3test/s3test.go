@@ -39,7 +39,7 @@ type Server struct {
 func Start(t testing.TB) *Server {
 	t.Helper()
 	// The gateway may still remove its own temporary files when the test ends, which t.TempDir would take for a failure.
-	base, err := os.MkdirTemp("", "s3test")
+	base, err := os.MkdirTemp("", "s3test") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func freePort(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // closed to be opened again
+	defer l.Close()
 	return l.Addr().String()
 }
 
