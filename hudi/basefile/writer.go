@@ -176,10 +176,6 @@ func Create(ctx context.Context, store storage.Store, name string, o WriterOptio
 	}
 	w.put = storage.Create(ctx, store, name, storage.PutOptions{})
 	w.sink = &sink{to: bufio.NewWriterSize(w.put, 256<<10)}
-	if err := w.start(); err != nil {
-		w.put.Abort()
-		return nil, w.wrap(err)
-	}
 	return w, nil
 }
 
@@ -193,6 +189,9 @@ func (w *Writer) prepare() error {
 	if w.options.Alloc == nil {
 		w.options.Alloc = memory.DefaultAllocator
 	}
+	if _, _, err := codecOf(w.options.Codec, w.options.Level); err != nil {
+		return err
+	}
 	var err error
 	if w.columns, err = newWriteColumns(w.options.Schema); err != nil {
 		return err
@@ -200,8 +199,16 @@ func (w *Writer) prepare() error {
 	return w.keys.init(w.columns.schema, w.options.Bloom)
 }
 
-func (w *Writer) start() error {
-	props, err := w.options.properties(w.columns.message)
+// start begins the file when its first rows are at hand, as they tell which columns a dictionary would not serve.
+func (w *Writer) start(batches []arrow.RecordBatch, runs []rowRun) error {
+	if w.file != nil {
+		return nil
+	}
+	plain, err := w.columns.unique(batches, runs)
+	if err != nil {
+		return err
+	}
+	props, err := w.options.properties(w.columns.message, plain)
 	if err != nil {
 		return err
 	}
@@ -209,13 +216,13 @@ func (w *Writer) start() error {
 	return err
 }
 
-// properties are those of the Parquet library for these options.
-func (o *WriterOptions) properties(message string) (*parquet.WriterProperties, error) {
+// properties are those of the Parquet library for these options; plain are the paths of columns without a dictionary.
+func (o *WriterOptions) properties(message string, plain []string) (*parquet.WriterProperties, error) {
 	codec, level, err := codecOf(o.Codec, o.Level)
 	if err != nil {
 		return nil, err
 	}
-	return parquet.NewWriterProperties(
+	all := []parquet.WriterProperty{
 		parquet.WithAllocator(o.Alloc),
 		parquet.WithVersion(parquet.V1_0),
 		parquet.WithDataPageVersion(parquet.DataPageV1),
@@ -229,7 +236,11 @@ func (o *WriterOptions) properties(message string) (*parquet.WriterProperties, e
 		parquet.WithDataPageSize(o.PageBytes),
 		parquet.WithStats(true),
 		parquet.WithPageIndexEnabled(true),
-	), nil
+	}
+	for _, path := range plain {
+		all = append(all, parquet.WithDictionaryFor(path, false))
+	}
+	return parquet.NewWriterProperties(all...), nil
 }
 
 // The levels that are taken when none is asked for: the fastest that comes close to the sizes of Java's zlib and zstd.
@@ -282,7 +293,7 @@ type rowRun struct {
 // sliceRows are encoded at most, and firstSlice in a new file, between two looks at the size of the row group.
 const (
 	sliceRows  = 16 << 10
-	firstSlice = 256
+	firstSlice = 1024
 )
 
 // slice is how many rows to encode before the next look: what the row group still takes by the size of the rows so far.
@@ -334,6 +345,9 @@ func (w *Writer) writeSlice(batches []arrow.RecordBatch, runs []rowRun) error {
 		return nil
 	}
 	if err := w.keys.add(batches, runs, w.rows); err != nil {
+		return err
+	}
+	if err := w.start(batches, runs); err != nil {
 		return err
 	}
 	if w.group == nil {
@@ -422,6 +436,9 @@ func (w *Writer) Close() (storage.Info, Summary, error) {
 }
 
 func (w *Writer) finish() error {
+	if err := w.start(nil, nil); err != nil {
+		return err
+	}
 	if err := w.endGroup(); err != nil {
 		return err
 	}

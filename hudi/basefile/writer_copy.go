@@ -92,6 +92,9 @@ func sameMeaning(a, b pq.LogicalType) bool {
 
 // copy appends row group g of the old file to the new one.
 func (c *groupCopier) copy(ctx context.Context, g int) error {
+	if err := c.w.start(nil, nil); err != nil {
+		return err
+	}
 	if err := c.w.endGroup(); err != nil {
 		return err
 	}
@@ -314,7 +317,7 @@ func (c *groupCopier) nameChunk(rows int64) (md *metadata.FileMetaData, chunk []
 	}
 	o := c.w.options
 	o.PlainOnly = false // one value
-	props, err := o.properties(c.w.columns.message)
+	props, err := o.properties(c.w.columns.message, nil)
 	if err != nil {
 		return nil, nil, index, err
 	}

@@ -322,6 +322,41 @@ func (c *writeColumns) write(to file.BufferedRowGroupWriter, batches []arrow.Rec
 	return g.Wait()
 }
 
+// A column is written without a dictionary when of at least sampleLeast values in the first rows, and at most sampleMost, more than
+// seven in ten differ: a dictionary of such a column costs much time and is given up at its page size anyway.
+const (
+	sampleLeast = 1000
+	sampleMost  = 8 << 10
+)
+
+// unique gives the paths of the columns that a dictionary would not serve: those of the first rows, and the record's key and
+// number, whose values differ always.
+func (c *writeColumns) unique(batches []arrow.RecordBatch, runs []rowRun) ([]string, error) {
+	var out []string
+	sample, _ := cutRuns(runs, sampleMost)
+	for _, l := range c.leaves {
+		name := c.schema.Field(l.column).Name
+		if name == schema.CommitSeqno || name == schema.RecordKey {
+			out = append(out, name)
+			continue
+		}
+		if len(l.way) > 1 {
+			continue
+		}
+		arrays := make([]arrow.Array, len(batches))
+		for k, b := range batches {
+			arrays[k] = b.Column(l.column)
+		}
+		if err := l.gather(arrays, sample); err != nil {
+			return nil, fmt.Errorf("column %s: %w", name, err)
+		}
+		if all, different := l.values.distinct(); all >= sampleLeast && different*10 > all*7 {
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}
+
 // leafWriter encodes one leaf of a column: levels and values of a slice of rows are gathered, then given to the Parquet library.
 type leafWriter struct {
 	column         int // of the batch
@@ -334,6 +369,14 @@ type leafWriter struct {
 }
 
 func (l *leafWriter) write(to file.ColumnChunkWriter, arrays []arrow.Array, runs []rowRun) (err error) {
+	defer recovered(&err)
+	if err := l.gather(arrays, runs); err != nil {
+		return err
+	}
+	return l.values.flush(to, l.levels(l.def, l.maxDef), l.levels(l.rep, l.maxRep))
+}
+
+func (l *leafWriter) gather(arrays []arrow.Array, runs []rowRun) (err error) {
 	defer recovered(&err)
 	l.def, l.rep = l.def[:0], l.rep[:0]
 	l.values.reset()
@@ -352,7 +395,7 @@ func (l *leafWriter) write(to file.ColumnChunkWriter, arrays []arrow.Array, runs
 			return err
 		}
 	}
-	return l.values.flush(to, l.levels(l.def, l.maxDef), l.levels(l.rep, l.maxRep))
+	return nil
 }
 
 // levels are nil where the leaf has none.

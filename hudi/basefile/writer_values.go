@@ -17,6 +17,7 @@ type leafValues interface {
 	reset()
 	bind(arr arrow.Array) error
 	addRange(from, to int)
+	distinct() (all, different int)
 	flush(to file.ColumnChunkWriter, def, rep []int16) error
 }
 
@@ -42,6 +43,14 @@ func (v *fixedWidth[T]) bind(arr arrow.Array) error {
 
 func (v *fixedWidth[T]) addRange(from, to int) { v.out = append(v.out, v.from[from:to]...) }
 
+func (v *fixedWidth[T]) distinct() (all, different int) {
+	seen := make(map[T]struct{}, len(v.out))
+	for _, x := range v.out {
+		seen[x] = struct{}{}
+	}
+	return len(v.out), len(seen)
+}
+
 func (v *fixedWidth[T]) flush(to file.ColumnChunkWriter, def, rep []int16) error {
 	w, ok := to.(interface {
 		WriteBatch(values []T, defLevels, repLevels []int16) (int64, error)
@@ -65,6 +74,8 @@ func (v *boolValues) addRange(from, to int) {
 		v.out = append(v.out, v.from.Value(i))
 	}
 }
+
+func (v *boolValues) distinct() (all, different int) { return len(v.out), 2 }
 
 func (v *boolValues) flush(to file.ColumnChunkWriter, def, rep []int16) error {
 	_, err := to.(*file.BooleanColumnChunkWriter).WriteBatch(v.out, def, rep)
@@ -107,6 +118,16 @@ func (v *textValues) addRange(from, to int) {
 	}
 }
 
+func (v *textValues) distinct() (all, different int) { return len(v.out), distinctBytes(v.out) }
+
+func distinctBytes[T ~[]byte](values []T) int {
+	seen := make(map[string]struct{}, len(values))
+	for _, x := range values {
+		seen[string(x)] = struct{}{}
+	}
+	return len(seen)
+}
+
 func (v *textValues) flush(to file.ColumnChunkWriter, def, rep []int16) error {
 	_, err := to.(*file.ByteArrayColumnChunkWriter).WriteBatch(v.out, def, rep)
 	return err
@@ -127,6 +148,8 @@ func (v *fixedValues) addRange(from, to int) {
 		v.out = append(v.out, v.from.Value(i))
 	}
 }
+
+func (v *fixedValues) distinct() (all, different int) { return len(v.out), distinctBytes(v.out) }
 
 func (v *fixedValues) flush(to file.ColumnChunkWriter, def, rep []int16) error {
 	_, err := to.(*file.FixedLenByteArrayColumnChunkWriter).WriteBatch(v.out, def, rep)
@@ -210,6 +233,15 @@ func (v *decimalValues) width(digits *[32]byte) int {
 		n--
 	}
 	return n
+}
+
+func (v *decimalValues) distinct() (all, different int) {
+	out := make([][]byte, len(v.ends))
+	start := 0
+	for i, end := range v.ends {
+		out[i], start = v.space[start:end], end
+	}
+	return len(out), distinctBytes(out)
 }
 
 func (v *decimalValues) flush(to file.ColumnChunkWriter, def, rep []int16) error {

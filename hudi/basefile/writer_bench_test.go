@@ -1,0 +1,123 @@
+package basefile_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/sluicelake/sluice/hudi/basefile"
+	"github.com/sluicelake/sluice/hudi/schema"
+	"github.com/sluicelake/sluice/storage/local"
+)
+
+// Twelve columns of a user, and the five meta columns, as the writer of a table gets them.
+const wideAvro = `{"type":"record","name":"w_record","namespace":"hoodie.w","fields":[
+	{"name":"id","type":["null","string"],"default":null},{"name":"customer","type":["null","long"],"default":null},{"name":"status","type":["null","string"],"default":null},
+	{"name":"price","type":["null",{"type":"fixed","name":"p","size":5,"logicalType":"decimal","precision":10,"scale":2}],"default":null},
+	{"name":"qty","type":["null","int"],"default":null},{"name":"ratio","type":["null","double"],"default":null},
+	{"name":"at","type":["null",{"type":"long","logicalType":"timestamp-micros"}],"default":null},{"name":"day","type":["null",{"type":"int","logicalType":"date"}],"default":null},
+	{"name":"paid","type":["null","boolean"],"default":null},{"name":"note","type":["null","string"],"default":null},
+	{"name":"region","type":["null","string"],"default":null},{"name":"ts","type":["null","long"],"default":null}]}`
+
+func wideBatch(tb testing.TB, first, n int) (*schema.Type, arrow.RecordBatch) {
+	tb.Helper()
+	avro, err := schema.ParseString(wideAvro)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	avro = schema.WithMeta(avro)
+	s, err := avro.Arrow()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(uint64(first), 3))
+	b := array.NewRecordBuilder(memory.DefaultAllocator, s)
+	defer b.Release()
+	str := func(i int, v string) { b.Field(i).(*array.StringBuilder).Append(v) }
+	for i := first; i < first+n; i++ {
+		str(0, "20240418173551906")
+		str(1, fmt.Sprintf("20240418173551906_0_%d", i))
+		str(2, fmt.Sprintf("order-%010d", i))
+		str(3, "region=eu")
+		str(4, "a079bdb3-731c-4894-b855-abfcd6921007-0_0-203-274_20240418173551906.parquet")
+		str(5, fmt.Sprintf("order-%010d", i))
+		b.Field(6).(*array.Int64Builder).Append(r.Int64N(1 << 20))
+		str(7, []string{"new", "paid", "sent", "returned"}[r.IntN(4)])
+		if err := b.Field(8).AppendValueFromString(fmt.Sprintf("%d.%02d", r.IntN(100000), r.IntN(100))); err != nil {
+			tb.Fatal(err)
+		}
+		b.Field(9).(*array.Int32Builder).Append(int32(r.IntN(100)))
+		b.Field(10).(*array.Float64Builder).Append(r.Float64())
+		b.Field(11).(*array.TimestampBuilder).Append(arrow.Timestamp(1700000000000000 + r.Int64N(1e13)))
+		b.Field(12).(*array.Date32Builder).Append(arrow.Date32(19000 + r.IntN(400)))
+		b.Field(13).(*array.BooleanBuilder).Append(r.IntN(2) == 0)
+		if i%10 == 0 {
+			b.Field(14).AppendNull()
+		} else {
+			str(14, fmt.Sprintf("note %d of the order", r.IntN(100000)))
+		}
+		str(15, "eu")
+		b.Field(16).(*array.Int64Builder).Append(int64(i))
+	}
+	return avro, b.NewRecordBatch()
+}
+
+func BenchmarkWriter(b *testing.B) {
+	const batchRows, batches = 50000, 10
+	var avro *schema.Type
+	var all [batches]arrow.RecordBatch
+	for i := range all {
+		avro, all[i] = wideBatch(b, i*batchRows, batchRows)
+	}
+	store, err := local.New(b.TempDir(), local.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		o    basefile.WriterOptions
+	}{
+		{"uncompressed", basefile.WriterOptions{Codec: "uncompressed"}},
+		{"snappy", basefile.WriterOptions{Codec: "snappy"}},
+		{"snappy/2", basefile.WriterOptions{Codec: "snappy", Parallel: 2}},
+		{"zstd", basefile.WriterOptions{Codec: "zstd"}},
+		{"gzip", basefile.WriterOptions{}},
+		{"gzip1", basefile.WriterOptions{Level: 1}},
+		{"snappy/nobloom", basefile.WriterOptions{Codec: "snappy"}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			c.o.Schema, c.o.Bloom = avro, basefile.DefaultBloom()
+			if c.name == "snappy/nobloom" {
+				c.o.Bloom = nil
+			}
+			size := int64(0)
+			cpu := cpuTime()
+			b.ResetTimer()
+			for range b.N {
+				w, err := basefile.Create(context.Background(), store, "f.parquet", c.o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for _, batch := range all {
+					if err := w.Write(batch); err != nil {
+						b.Fatal(err)
+					}
+				}
+				info, _, err := w.Close()
+				if err != nil {
+					b.Fatal(err)
+				}
+				size = info.Size
+			}
+			rows := float64(b.N) * batchRows * batches
+			b.ReportMetric(rows/b.Elapsed().Seconds(), "rows/s")
+			b.ReportMetric(rows/(cpuTime()-cpu).Seconds(), "rows/cpu-s")
+			b.ReportMetric(float64(size)*float64(b.N)/b.Elapsed().Seconds(), "bytes/s")
+			b.ReportMetric(float64(size)/batchRows/batches, "bytes/row")
+		})
+	}
+}
