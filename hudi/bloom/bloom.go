@@ -242,3 +242,19 @@ func (h *hasher) testRow(row []byte) bool {
 	}
 	return true
 }
+
+// TestRows is TestAll for some rows of a column.
+func (f *Filter) TestRows(keys *array.String, rows, found []int32) []int32 {
+	h := f.hasher()
+	for _, i := range rows {
+		key := keys.Value(int(i))
+		if key == "" || keys.IsNull(int(i)) {
+			continue
+		}
+		h.setString(key)
+		if h.test(f.rows) {
+			found = append(found, i)
+		}
+	}
+	return found
+}
