@@ -299,7 +299,8 @@ func (s *scanner) placeCompacted() error {
 			if compactions[at] == nil {
 				compactions[at] = &compaction{place: -1}
 			}
-			compactions[at].outside = compactions[at].outside || s.outside[source]
+			// A reader that knows the range may not even give the files of a source outside of it.
+			compactions[at].outside = compactions[at].outside || s.outside[source] || s.InRange != nil && !s.InRange(source)
 		}
 	}
 	if len(into) == 0 {
