@@ -21,15 +21,15 @@ import (
 func (a *app) tableCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "table",
-		Short: "Look into a table: properties, schema, timeline, partitions, files",
-		Long:  "Look into a table without changing it.\n\n" + exitHelp,
+		Short: "Make, look into, check and repair a table",
+		Long:  "Make a table, look into one, check one, and undo writes.\n\n" + exitHelp,
 		Example: `  sluice table show s3://lake/orders
   sluice table slices /data/orders --as-of "2026-11-29 10:00:00" -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.showCommand(), a.schemaCommand(), a.commitsCommand(), a.partitionsCommand(), a.filesCommand(),
-		a.slicesCommand(), a.configCommand(), a.logCommand())
+		a.slicesCommand(), a.configCommand(), a.logCommand(), a.createCommand(), a.rollbackCommand(), a.validateCommand())
 	return cmd
 }
 

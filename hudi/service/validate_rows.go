@@ -16,6 +16,7 @@ import (
 	"github.com/sluicelake/sluice/hudi/filegroup"
 	"github.com/sluicelake/sluice/hudi/keygen"
 	"github.com/sluicelake/sluice/hudi/read"
+	"github.com/sluicelake/sluice/hudi/timeline"
 )
 
 const (
@@ -31,6 +32,9 @@ func (c *checker) rows(ctx context.Context) error {
 	var plan *read.Plan
 	if err == nil {
 		plan, err = src.Plan(ctx, read.Query{})
+	}
+	if errors.Is(err, timeline.ErrNoSchema) && c.tl.Len() == 0 {
+		return nil // a new table: the first write brings the schema
 	}
 	if err != nil {
 		return c.rowsFailed(ctx, "", err)
