@@ -253,3 +253,57 @@ func TestRollbackRefuses(t *testing.T) {
 		t.Error(fmt.Errorf("version 9: %w", err))
 	}
 }
+
+// The same failed delta commit, whose writer left its markers, in either kind: the rollback finds by them what it finds by
+// listing the table.
+func TestRollbackByMarkers(t *testing.T) {
+	ctx := context.Background()
+	after := func(mark func(dir, at string, files []string)) []string {
+		dir, _ := fixture.Spark(t, "failed_write_mor_0.15.0")
+		_, pending := writes(t, dir)
+		at := pending[0].Time
+		appended := []string{rel(t, dir, glob(t, dir, "dt=x/.*.log.1_*")) + ".marker.APPEND", rel(t, dir, glob(t, dir, "dt=y/.*.log.2_*")) + ".marker.APPEND"}
+		made := rel(t, dir, glob(t, dir, "dt=z/*.parquet"))
+		// A task that died before its file, and one whose marker stands twice.
+		mark(dir, at, append(appended, made+".marker.CREATE", made+".marker.MERGE", "dt=v/never-0_7-0-0_"+at+".parquet.marker.CREATE"))
+		want := all(t, dir, "")
+		if undone, err := service.Rollback(ctx, store(t, dir), service.RollbackOptions{Conf: noMetadata}); err != nil || len(undone) != 1 {
+			t.Fatalf("%v, %v", undone, err)
+		}
+		if got := all(t, dir, ""); !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+		var names []string
+		for info, err := range store(t, dir).List(ctx, "", storage.ListOptions{Recursive: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(info.Name, ".rollback") {
+				names = append(names, info.Name)
+			}
+		}
+		return names
+	}
+	listed := after(func(string, string, []string) {})
+	direct := after(func(dir, at string, files []string) {
+		for _, f := range files {
+			keep(t, dir, ".hoodie/.temp/"+at+"/"+f, nil)
+		}
+	})
+	served := after(func(dir, at string, files []string) {
+		keep(t, dir, ".hoodie/.temp/"+at+"/MARKERS.type", []byte("TIMELINE_SERVER_BASED"))
+		keep(t, dir, ".hoodie/.temp/"+at+"/MARKERS0", []byte(strings.Join(files, "\n")+"\n"))
+	})
+	if !slices.Equal(direct, listed) || !slices.Equal(served, listed) {
+		t.Errorf("left by listing: %v\nby markers: %v\nby markers of the timeline server: %v", listed, direct, served)
+	}
+}
+
+func rel(t *testing.T, dir, file string) string {
+	t.Helper()
+	r, err := filepath.Rel(dir, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -153,6 +154,8 @@ type checker struct {
 	store  storage.Store
 	o      ValidateOptions
 	report *Report
+
+	mu     sync.Mutex // of the findings
 	counts map[Code]int
 
 	cfg *config.Table
@@ -164,6 +167,8 @@ type checker struct {
 }
 
 func (c *checker) add(s Severity, code Code, where, do, what string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.counts[code]++
 	if n := c.counts[code]; c.o.Limit < 0 || n <= c.o.Limit {
 		c.report.Findings = append(c.report.Findings, Finding{s, code, where, fmt.Sprintf(what, args...), do})

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	pqschema "github.com/apache/arrow-go/v18/parquet/schema"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicelake/sluice/hudi/basefile"
 	"github.com/sluicelake/sluice/hudi/config"
@@ -44,20 +45,25 @@ func (c *checker) files(ctx context.Context, files *filegroup.Files) error {
 		folder(dir, files.Unmarked()[dir])
 	}
 	newest := c.newest()
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(openers)
 	for _, at := range slices.Sorted(maps.Keys(c.commits)) {
 		for _, stats := range c.commits[at].PartitionToWriteStats {
 			for _, s := range stats {
 				if s.Path == "" {
 					continue
 				}
-				if err := c.stat(ctx, at, s, sizes, newest[filegroup.Group{Partition: s.PartitionPath, FileID: s.FileID}]); err != nil {
-					return err
+				if c.stat(at, s, sizes, newest[filegroup.Group{Partition: s.PartitionPath, FileID: s.FileID}]) {
+					g.Go(func() error { return c.base(gctx, s) })
 				}
 			}
 		}
 	}
-	return nil
+	return g.Wait()
 }
+
+// openers bounds how many files are open at once.
+const openers = 16
 
 // newest gives the instant of the newest stat of each file group that a base file came from, "~" for groups that were
 // replaced: of those nothing needs to be there.
@@ -83,8 +89,9 @@ func (c *checker) newest() map[filegroup.Group]string {
 	return out
 }
 
-// stat holds one file against its stat. newest is the instant of the group's newest base file.
-func (c *checker) stat(ctx context.Context, at string, s timeline.WriteStat, sizes map[string]int64, newest string) error {
+// stat holds one file against its stat, and reports whether it is a base file to open. newest is the instant of the group's
+// newest base file.
+func (c *checker) stat(at string, s timeline.WriteStat, sizes map[string]int64, newest string) bool {
 	size, there := sizes[s.Path]
 	log, isLog := logfile.ParseName(path.Base(s.Path))
 	needed := at >= newest
@@ -96,21 +103,18 @@ func (c *checker) stat(ctx context.Context, at string, s timeline.WriteStat, siz
 	}
 	switch {
 	case !there && c.deleted[s.Path]:
-		return nil
+		return false
 	case !there && needed:
 		c.add(Error, FileMissing, s.Path, "bring the file back from a backup, or restore the table to a savepoint", "%s wrote it and it is not there: its rows are lost, or readers fail", at)
-		return nil
+		return false
 	case !there:
 		c.add(Info, FileCleaned, s.Path, "", "an older file of %s is not there, and no clean on the timeline says that it removed it: the clean may be archived", at)
-		return nil
+		return false
 	case s.FileSizeInBytes > 0 && (size < s.FileSizeInBytes || size > s.FileSizeInBytes && !isLog):
 		c.add(Error, FileSize, s.Path, "bring the file back from a backup", "has %d bytes, %s wrote %d", size, at, s.FileSizeInBytes)
-		return nil
+		return false
 	}
-	if isLog {
-		return nil
-	}
-	return c.base(ctx, s)
+	return !isLog
 }
 
 func formats() map[string]basefile.Format {

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicelake/sluice/hudi/config"
-	"github.com/sluicelake/sluice/hudi/logfile"
 	"github.com/sluicelake/sluice/hudi/timeline"
 	"github.com/sluicelake/sluice/hudi/write/lock"
 	"github.com/sluicelake/sluice/hudi/write/marker"
@@ -140,8 +139,8 @@ func (t *Txn) verify(ctx context.Context, stats []timeline.WriteStat) error {
 	return g.Wait()
 }
 
-// reconcile deletes the files that were announced and not named. Logs of others' slices are no files of ours to delete: a
-// block that no stat names is rolled back with the write, or not at all.
+// reconcile deletes the files that were announced and not named. Every object is written once and whole, log files too, so
+// what was announced for this instant is of this write alone.
 func (t *Txn) reconcile(ctx context.Context, stats []timeline.WriteStat) error {
 	named := map[string]bool{}
 	for _, s := range stats {
@@ -160,9 +159,6 @@ func (t *Txn) reconcile(ctx context.Context, stats []timeline.WriteStat) error {
 	for _, m := range markers {
 		if named[m.Path] {
 			continue
-		}
-		if log, ok := logfile.ParseName(m.File()); ok && log.Instant != t.in.Time {
-			return fmt.Errorf("log file %s was announced and is in no stat: the write can't be told apart from a repeated task", m.Path)
 		}
 		extra++
 		g.Go(func() error {

@@ -126,5 +126,11 @@ func dropEmptyPartition(ctx context.Context, store storage.Store, partition, tar
 	if made, _ := props.Get("commitTime"); !strings.HasPrefix(target, made) { // a part, where it was cut off
 		return nil
 	}
-	return store.Delete(ctx, marker)
+	if err := store.Delete(ctx, marker); err != nil {
+		return err
+	}
+	if store.Traits().Dirs {
+		_ = store.Delete(ctx, partition) // an empty folder is nobody's partition; one that is not empty stays
+	}
+	return nil
 }
