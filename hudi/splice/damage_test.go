@@ -138,17 +138,8 @@ func (l *limited) Write(p []byte) (int, error) {
 
 // Whatever the bytes are: no panic, no endless work, and what comes out opens.
 func FuzzSplice(f *testing.F) {
-	for _, name := range fixture.SparkNames(f, "cow_row_groups_1.2.0", "cow_types_row_writer_1.2.0") {
-		dir, _ := fixture.Spark(f, name)
-		data, err := os.ReadFile(baseFiles(f, dir)[0])
-		if err != nil {
-			f.Fatal(err)
-		}
-		if len(data) < 64<<10 {
-			f.Add(data)
-		}
-	}
-	f.Add(write(f, 0, &parquet.Snappy, 1)[:1000])
+	f.Add(formsFile(f))
+	f.Add(write(f, 0, &parquet.Snappy, 2)[:1000])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		out, err := copyOf(t, data, splice.Want{})
 		if err != nil {

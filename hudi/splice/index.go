@@ -120,16 +120,22 @@ func (f *File) bloom(ctx context.Context, c *chunk) ([]byte, error) {
 	if err := f.readAt(ctx, head, at); err != nil {
 		return nil, err
 	}
-	h, n, err := parseFields(head)
-	bits := h.number(bloomBytes, -1)
-	if err != nil || bits <= 0 || bits > maxBloom || bits > size-at-int64(n) || bits%32 != 0 {
-		return nil, nil // not the one kind of filter that there is: readers do without
+	n, ok := bloomSize(head)
+	if !ok || n > size-at { // not the one kind of filter that there is: readers do without
+		return nil, nil
 	}
-	out := make([]byte, int64(n)+bits)
+	out := make([]byte, n)
 	if err := f.readAt(ctx, out, at); err != nil {
 		return nil, fmt.Errorf("bloom filter: %w", err)
 	}
 	return out, nil
+}
+
+// bloomSize gives the bytes of a bloom filter with its header.
+func bloomSize(head []byte) (int64, bool) {
+	h, n, err := parseFields(head)
+	bits := h.number(bloomBytes, -1)
+	return int64(n) + bits, err == nil && bits > 0 && bits <= maxBloom && bits%32 == 0
 }
 
 // writeIndexes writes all column indexes, then all offset indexes, and gives the row groups that know them.

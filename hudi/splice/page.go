@@ -126,7 +126,7 @@ func (w *walker) page(h fields, at, n int64) error {
 	var crc int64
 	crc, w.check = h.integer(pageCRC)
 	w.want, w.sum, w.left = uint32(crc), 0, size
-	id := int16(0)
+	var id int16
 	switch kind := h.number(pageKind, -1); kind {
 	case dataPage:
 		id = pageData

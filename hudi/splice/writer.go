@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"strings"
+	"sync"
 
 	"github.com/sluicelake/sluice/storage"
 )
@@ -77,7 +78,7 @@ func (w *Writer) Append(ctx context.Context, p *Projection) error {
 	} else if !w.shape.Fits(p) {
 		return ErrShape
 	}
-	w.version = max(w.version, p.file.version)
+	w.version = max(w.version, min(p.file.version, 2))
 	w.err = w.append(ctx, p)
 	return w.err
 }
@@ -275,18 +276,15 @@ type block struct {
 }
 
 // pump reads runs of a file in blocks, some ahead, and hands them on in order.
-func (w *Writer) pump(ctx context.Context, f *File, runs []storage.Range, each func([]byte) error) (err error) {
+func (w *Writer) pump(ctx context.Context, f *File, runs []storage.Range, each func([]byte) error) error {
 	ahead := max(w.o.ReadAhead, 1)
 	for len(w.buffers) < ahead {
 		w.buffers = append(w.buffers, make([]byte, w.o.Block))
 	}
 	free := append([][]byte{}, w.buffers...)
 	var flying []*block
-	defer func() {
-		for _, b := range flying { // a read into a buffer must not outlive the call
-			<-b.done
-		}
-	}()
+	var reads sync.WaitGroup
+	defer reads.Wait() // a read into a buffer must not outlive the call
 	land := func() error {
 		b := flying[0]
 		flying = flying[1:]
@@ -311,7 +309,7 @@ func (w *Writer) pump(ctx context.Context, f *File, runs []storage.Range, each f
 				b.done <- f.readAt(ctx, b.buf, at)
 			} else {
 				off := at
-				go func() { b.done <- f.readAt(ctx, b.buf, off) }()
+				reads.Go(func() { b.done <- f.readAt(ctx, b.buf, off) })
 			}
 			at += int64(len(b.buf))
 		}
