@@ -34,9 +34,15 @@ type options struct {
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "scan" {
-		exit(scan(os.Args[2:]))
-		return
+	if len(os.Args) > 2 {
+		switch os.Args[1] {
+		case "scan":
+			exit(scan(os.Args[2:]))
+			return
+		case "orc":
+			exit(readORC(os.Args[2]))
+			return
+		}
 	}
 	var o options
 	flag.IntVar(&o.rows, "rows", 4_000_000, "rows in base files")
@@ -65,6 +71,9 @@ func run(o options) error {
 	defer os.RemoveAll(b.out)
 	table, err := b.table()
 	if err != nil {
+		return err
+	}
+	if table.orc, err = b.orcFile(table); err != nil {
 		return err
 	}
 	for _, task := range b.tasks(table) {
@@ -111,6 +120,33 @@ type table struct {
 	path                string
 	baseBytes, allBytes int64
 	sliceLogBytes       int64 // log bytes of the greatest file group
+	orc                 orcFile
+}
+
+// orcFile holds eight columns of the base files' rows, as PyArrow writes them.
+type orcFile struct {
+	path  string
+	bytes int64
+}
+
+func (b *bench) orcFile(t table) (orcFile, error) {
+	f := orcFile{path: t.path + ".orc"}
+	if _, err := os.Stat(f.path); errors.Is(err, os.ErrNotExist) {
+		part := f.path + ".part"
+		cmd := exec.Command(b.python, filepath.Join(b.scripts, "peers.py"), "orc_pyarrow", t.path, part)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return f, fmt.Errorf("making %s: %w\n%s", f.path, err, out)
+		}
+		if err := os.Rename(part, f.path); err != nil {
+			return f, err
+		}
+	}
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return f, err
+	}
+	f.bytes = info.Size()
+	return f, touch(f.path)
 }
 
 // table makes the table once for each size and version of the program that makes it.
@@ -245,6 +281,14 @@ func (b *bench) tasks(t table) []task {
 		{"export to CSV, base files alone", t.baseBytes, []contender{
 			export("sluice", "csv", "read_optimized"),
 			peer("DuckDB", "csv_duckdb", target),
+		}},
+		{"read ORC, 8 columns, one thread", t.orc.bytes, []contender{
+			{name: "sluice", argv: []string{b.self, "orc", t.orc.path}, heard: true},
+			{name: "PyArrow", argv: []string{b.python, filepath.Join(b.scripts, "peers.py"), "scan_orc_pyarrow", t.orc.path}, heard: true},
+		}},
+		{"export to ORC (snappy), one thread, base files alone", t.baseBytes, []contender{
+			export("sluice", "orc", "read_optimized", "--parallelism", "1"),
+			peer("PyArrow", "orc_all_pyarrow", target),
 		}},
 		{"export to Hudi (files as they are)", t.allBytes, []contender{
 			export("sluice", "hudi", "snapshot"),

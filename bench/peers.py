@@ -84,6 +84,38 @@ def csv_duckdb(table, target):
     return {}
 
 
+ORC = "id, ts, shop, qty, price, amount, at, day"
+
+
+def write_orc(table, target, columns):
+    import pyarrow as pa
+    import pyarrow.dataset as dataset
+    import pyarrow.orc as orc
+    pa.set_cpu_count(1)
+    with orc.ORCWriter(target, compression="snappy") as writer:
+        for batch in dataset.dataset(base_files(table), format="parquet").scanner(columns=columns.split(", "), use_threads=False).to_batches():
+            if batch.num_rows:
+                writer.write(pa.Table.from_batches([batch]))
+    return {}
+
+
+def orc_pyarrow(table, target):
+    return write_orc(table, target, ORC)
+
+
+def orc_all_pyarrow(table, target):
+    os.makedirs(target)
+    return write_orc(table, os.path.join(target, "data.orc"), USER)
+
+
+def scan_orc_pyarrow(path):
+    import pyarrow as pa
+    import pyarrow.orc as orc
+    pa.set_cpu_count(1)
+    f = orc.ORCFile(path)
+    return consume(f.read_stripe(i) for i in range(f.nstripes))
+
+
 def counted(target):
     import pyarrow.dataset as dataset
     import pyarrow.compute as compute

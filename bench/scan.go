@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/sluicelake/sluice/hudi"
+	"github.com/sluicelake/sluice/orc"
 )
 
 // scan is the contender that the benchmark starts as itself: the library reads every column of every row into Arrow
@@ -55,6 +56,35 @@ func scan(args []string) error {
 			return fmt.Errorf("scan: qty is %s", batch.Column(at[0]).DataType())
 		}
 		for _, n := range qty.Int64Values() {
+			said.Qty += n
+		}
+		batch.Release()
+	}
+	return json.NewEncoder(os.Stdout).Encode(said)
+}
+
+// readORC reads every row of an ORC file on one thread.
+func readORC(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	r, err := orc.NewReader(f, info.Size(), orc.ReaderOptions{})
+	if err != nil {
+		return err
+	}
+	var said answer
+	for batch, err := range r.Scan(context.Background(), orc.ScanOptions{}) {
+		if err != nil {
+			return err
+		}
+		said.Rows += batch.NumRows()
+		for _, n := range batch.Column(batch.Schema().FieldIndices("qty")[0]).(*array.Int64).Int64Values() {
 			said.Qty += n
 		}
 		batch.Release()
