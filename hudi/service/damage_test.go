@@ -103,9 +103,8 @@ func TestDamage(t *testing.T) {
 		}, []string{"error bloom.misses-key"}},
 		"a key range that is too narrow": {func(t *testing.T, dir string) {
 			edit(t, dir, base(t, dir, "dt=x", 0), func(b []byte) []byte {
-				at := bytes.Index(b, []byte("hoodie_max_record_key"))
 				for _, name := range []string{"hoodie_min_record_key", "hoodie_max_record_key"} {
-					at = bytes.Index(b, []byte(name)) + len(name) + 2 // a field header and a length of one byte
+					at := bytes.Index(b, []byte(name)) + len(name) + 2 // a field header and a length of one byte
 					if b[at] != '1' {
 						t.Fatalf("no key behind %s but %q", name, b[at])
 					}

@@ -157,8 +157,11 @@ func undoable(ctx context.Context, table rollback.Table, tl timeline.Timeline, t
 		return cannot("write something small first, so that the archived writes stay known as committed", "all writes before it are archived, and without it nothing would say that they were committed")
 	}
 	meta, err := timeline.ReadCommit(ctx, table.Store, target)
+	if errors.Is(err, timeline.ErrCorrupt) || errors.Is(err, timeline.ErrEmptyCommit) {
+		meta, err = &timeline.CommitMetadata{}, nil // nobody can read what it wrote; a listing finds its files
+	}
 	if err != nil {
-		return nil // nobody can read what it wrote; a listing finds its files
+		return err
 	}
 	const cleaned = "keep the table as it is; the state before it can't be had back"
 	for partition, stats := range meta.PartitionToWriteStats {

@@ -307,3 +307,58 @@ func rel(t *testing.T, dir, file string) string {
 	}
 	return r
 }
+
+// A commit that is empty, or no JSON: nobody can read the table until it is rolled back.
+func TestRollbackOfACommitThatNobodyCanRead(t *testing.T) {
+	for _, body := range []string{"", `{"partitionToWr`} {
+		dir, _ := fixture.Spark(t, "cow_no_metadata_table_0.15.0")
+		done, _ := writes(t, dir)
+		want := all(t, dir, done[0].Time)
+		keep(t, dir, done[1].File, []byte(body))
+		if worst := validate(t, dir).Worst(); worst != service.Error {
+			t.Errorf("%q: the worst finding is %q", body, worst)
+		}
+		if undone, err := service.Rollback(context.Background(), store(t, dir), service.RollbackOptions{Instant: done[1].Time}); err != nil || len(undone) != 1 {
+			t.Fatalf("%q: %v, %v", body, undone, err)
+		}
+		if got := all(t, dir, ""); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", body, got, want)
+		}
+	}
+}
+
+// Duplicate keys are found within a bound of memory: a tenth of the hashes fits.
+func TestDuplicatesBeyondMemory(t *testing.T) {
+	dir, _ := fixture.Spark(t, "cow_row_groups_0.15.0")
+	s := store(t, dir)
+	ctx := context.Background()
+	count := func(o service.ValidateOptions) (int64, int) {
+		o.TempDir = t.TempDir()
+		r, err := service.Validate(ctx, s, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, f := range r.Findings {
+			if f.Code == service.KeyDuplicate {
+				n++
+			}
+		}
+		if left, err := os.ReadDir(o.TempDir); err != nil || len(left) > 0 {
+			t.Errorf("left in the folder for spilled data: %v, %v", left, err)
+		}
+		return r.Rows, n
+	}
+	rows, none := count(service.ValidateOptions{Memory: 1})
+	if none != 0 || rows < 1500 {
+		t.Fatalf("%d rows, %d duplicates", rows, none)
+	}
+	b := base(t, dir, "", 0)
+	_, rest, _ := strings.Cut(b, "_")
+	keep(t, dir, filepath.Join(filepath.Dir(b), "00000000-0000-4000-8000-000000000000-0_"+rest), read(t, filepath.Join(dir, b)))
+	_, spilled := count(service.ValidateOptions{Memory: 1, Limit: -1})
+	_, held := count(service.ValidateOptions{Limit: -1})
+	if spilled != 1001 || spilled != held { // a thousand are named, the others counted
+		t.Errorf("%d duplicates with spilling, %d without", spilled, held)
+	}
+}

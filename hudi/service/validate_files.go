@@ -190,7 +190,7 @@ func (c *checker) orphan(partition string, f storage.Info) {
 		}
 		return
 	}
-	instant := ""
+	var instant string
 	log, isLog := logfile.ParseName(name)
 	base, isBase := filegroup.ParseBaseName(name)
 	switch {

@@ -183,6 +183,9 @@ func TestTurns(t *testing.T) {
 				t.Fatal(err)
 			}
 			lost := put(t, store, half, "dt=lost")
+			if err := os.Remove(filepath.Join(dir, lock.LeaseFile)); err != nil { // it would run out if we were dead
+				t.Fatal(err)
+			}
 			check("with our half-done write")
 			upsert(t, s, dir, o, []any{2, "b2", 2.0, 20, "y"})
 			want = []string{"w/1 a", "x/1 a", "y/2 b2"}
@@ -266,4 +269,46 @@ func instants(t *testing.T, dir, suffix string) []string {
 	}
 	slices.Sort(found)
 	return found
+}
+
+// Both sides take the lock file of FileSystemBasedLockProvider: Spark does not commit while we hold it, and we do not begin
+// while Spark's is there.
+func TestOneLockFile(t *testing.T) {
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "locked")
+	o := base("locked", config.CopyOnWrite)
+	store := create(t, dir, o)
+	s := spark.Hudi(t, spark.Hudi0)
+	for k, v := range map[string]string{
+		"hoodie.write.concurrency.mode": "optimistic_concurrency_control", "hoodie.cleaner.policy.failed.writes": "LAZY",
+		"hoodie.write.lock.provider":           "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+		"hoodie.write.lock.wait_time_ms":       "200",
+		"hoodie.write.lock.num_retries":        "1",
+		"hoodie.write.lock.client.num_retries": "1", "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
+	} {
+		o[k] = v
+	}
+	upsert(t, s, dir, o, []any{1, "a", 1.0, 10, "x"})
+	w := write.Options{Action: timeline.Commit, Operation: "INSERT", Conf: o}
+	txn, err := write.Begin(ctx, store, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Write(dir, spark.Write{Columns: columns, Rows: [][]any{{2, "b", 2.0, 20, "y"}}, Options: o}); err == nil || !strings.Contains(err.Error(), "lock") {
+		t.Errorf("Spark wrote while we held the lock: %v", err)
+	}
+	if _, err := txn.Commit(ctx, []timeline.WriteStat{put(t, store, txn, "dt=w")}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	upsert(t, s, dir, o, []any{2, "b", 2.0, 20, "y"})
+	want := []string{"w/1 a", "x/1 a", "y/2 b"}
+	if got := ids(t, dir); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".hoodie", "lock"), nil, 0o600); err != nil { // as Spark's lock looks on a local disk
+		t.Fatal(err)
+	}
+	if _, err := write.Begin(ctx, store, w); !errors.Is(err, lock.ErrHeld) {
+		t.Errorf("we began beside Spark's lock: %v", err)
+	}
 }
