@@ -431,3 +431,28 @@ func TestBeginRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A replace commit puts file groups out of sight; its plan is an empty one, as that of an overwrite of Apache Hudi.
+func TestReplaceCommit(t *testing.T) {
+	ctx := context.Background()
+	s := load(t, source)
+	o := options()
+	o.Action, o.Operation = timeline.ReplaceCommit, "DELETE_PARTITION"
+	txn, err := write.Begin(ctx, s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	firsts, err := firstFiles(ctx, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := txn.Commit(ctx, nil, nil, nil); err == nil {
+		t.Error("a replace commit that does not say what it replaces was taken")
+	}
+	if _, err := txn.Commit(ctx, nil, nil, map[string][]string{"dt=y": {firsts["dt=y"].FileID}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(tidy(s), same([]string{"dt=x 1 a", "dt=z 4 d"}, mustRows(t, s))); err != nil {
+		t.Error(err)
+	}
+}

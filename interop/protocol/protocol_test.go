@@ -172,7 +172,8 @@ func TestTurns(t *testing.T) {
 			check("after Spark's first write into our table")
 
 			txn := begin(t, store, timeline.Commit)
-			if _, err := txn.Commit(ctx, []timeline.WriteStat{put(t, store, txn, "dt=w")}, nil, nil); err != nil {
+			ours := put(t, store, txn, "dt=w")
+			if _, err := txn.Commit(ctx, []timeline.WriteStat{ours}, nil, nil); err != nil {
 				t.Fatal(err)
 			}
 			want = []string{"w/1 a", "x/1 a", "y/2 b"} // Spark takes dt from the folder
@@ -215,6 +216,17 @@ func TestTurns(t *testing.T) {
 			}
 			want = want[:len(want)-1]
 			check("after the rollback of Spark's completed write")
+			findings(t, store)
+
+			replace := begin(t, store, timeline.ReplaceCommit)
+			if _, err := replace.Commit(ctx, nil, nil, map[string][]string{"dt=w": {ours.FileID}}); err != nil {
+				t.Fatal(err)
+			}
+			want = want[1:] // w/1
+			check("after our replace commit")
+			upsert(t, s, dir, o, []any{5, "e", 5.0, 50, "w"})
+			want = append([]string{"w/5 e"}, want...)
+			check("after Spark wrote into the partition that we replaced")
 			findings(t, store)
 		})
 	}
