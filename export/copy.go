@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicelake/sluice/hudi/config"
 	"github.com/sluicelake/sluice/hudi/filegroup"
+	"github.com/sluicelake/sluice/hudi/logfile"
 	"github.com/sluicelake/sluice/hudi/read"
 	"github.com/sluicelake/sluice/hudi/timeline"
 	"github.com/sluicelake/sluice/storage"
@@ -22,7 +23,8 @@ import (
 // The set is the original's (exporter A.4): the base files of the visible slices, each partition's marker file, the
 // properties, and the state files of every instant up to the snapshot's. Beyond it go the log files when the snapshot
 // view was asked for, the schema history of schema-on-read, and the archived completion times that a layout 2 table's
-// logs need. Left out, when log files are, are pending instants: their files are not copied.
+// logs need. Left out, when log files are, are pending instants and the delta
+// commits that wrote nothing else: their files are not copied.
 func tableFiles(ctx context.Context, snap *read.Plan) (data, meta []storage.Info, err error) {
 	src := snap.Source()
 	files, err := src.Files(ctx)
@@ -48,6 +50,14 @@ func tableFiles(ctx context.Context, snap *read.Plan) (data, meta []storage.Info
 		if in.Time > snap.Instant() || in.Pending() && !logs && !keepsPending(in) {
 			continue
 		}
+		if !logs {
+			if behind, err := onlyLogs(ctx, src, in); err != nil || behind {
+				if err != nil {
+					return nil, nil, err
+				}
+				continue
+			}
+		}
 		for _, name := range in.Files {
 			meta = append(meta, storage.Info{Name: name})
 		}
@@ -67,6 +77,28 @@ func tableFiles(ctx context.Context, snap *read.Plan) (data, meta []storage.Info
 		}
 	}
 	return data, meta, nil
+}
+
+// onlyLogs reports whether a completed write is a delta commit of log files alone: a copy without log files that lists it
+// would name files that it has not.
+func onlyLogs(ctx context.Context, src *read.Source, in timeline.Instant) (bool, error) {
+	if in.Action != timeline.DeltaCommit || in.Pending() {
+		return false, nil
+	}
+	meta, err := src.Commit(ctx, in)
+	if err != nil {
+		return false, err
+	}
+	found := false
+	for _, stats := range meta.PartitionToWriteStats {
+		for _, st := range stats {
+			if _, log := logfile.ParseName(path.Base(st.Path)); !log {
+				return false, nil
+			}
+			found = true
+		}
+	}
+	return found, nil
 }
 
 // keepsPending reports whether a pending instant may stay in a copy without log files: the plan of a savepoint or a clean

@@ -73,6 +73,7 @@ columns. Partition values and nulls are written as Spark writes them.
 	f.StringVar(&zone, "timezone", "UTC", "zone in which json and csv print timestamps")
 	f.StringVar(&prefix, "snapshot-prefix", "", "sub-folder of the target for this snapshot (-sp)")
 	f.BoolVar(&c.Overwrite, "overwrite", false, "replace a target that holds an earlier export")
+	f.BoolVar(&c.Explain, "verbose", false, "say of each base file that was decoded why its column chunks could not be copied as they are")
 	onlyOnce(cmd)
 	f.SetNormalizeFunc(alias("target-base-path", "target-output-path"))
 	return cmd
@@ -129,6 +130,16 @@ func (a *app) runExport(ctx context.Context, c export.Config) error {
 	if err != nil {
 		return err
 	}
-	_, err = export.Run(ctx, c, opts)
+	sum, err := export.Run(ctx, c, opts)
+	if err == nil && c.Explain && c.Format == export.Parquet {
+		a.note("%d base files copied without decoding, %d decoded", sum.Copied, total(sum.Decoded))
+	}
 	return err
+}
+
+func total(m map[string]int) (n int) {
+	for _, v := range m {
+		n += v
+	}
+	return n
 }

@@ -102,6 +102,9 @@ func (s *Source) slices(ctx context.Context, view *filegroup.View, at string, mo
 // created with, or the newest data file (table format 2.6).
 func (p *Plan) resolveSchema(ctx context.Context, at string, stored bool) error {
 	table, _, err := timeline.TableSchema(ctx, p.src.Store, p.src.Config, p.src.Timeline, at)
+	if errors.Is(err, timeline.ErrNoSchema) && at != "" { // before the first commit: no row, in the columns of today
+		table, _, err = timeline.TableSchema(ctx, p.src.Store, p.src.Config, p.src.Timeline, "")
+	}
 	if errors.Is(err, timeline.ErrNoSchema) {
 		table, err = p.schemaOfFiles(ctx)
 	}
