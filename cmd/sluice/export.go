@@ -130,16 +130,6 @@ func (a *app) runExport(ctx context.Context, c export.Config) error {
 	if err != nil {
 		return err
 	}
-	sum, err := export.Run(ctx, c, opts)
-	if err == nil && c.Explain && c.Format == export.Parquet {
-		a.note("%d base files copied without decoding, %d decoded", sum.Copied, total(sum.Decoded))
-	}
+	_, err = export.Run(ctx, c, opts)
 	return err
-}
-
-func total(m map[string]int) (n int) {
-	for _, v := range m {
-		n += v
-	}
-	return n
 }
