@@ -96,7 +96,7 @@ func (t *Txn) Commit(ctx context.Context, stats []timeline.WriteStat, extra map[
 		return nil, err
 	}
 	meta := t.metadata(stats, extra, replaced)
-	if err := t.lock.Check(ctx); err != nil {
+	if err := t.lock.Regain(ctx); err != nil {
 		return nil, err
 	}
 	if err := t.unchanged(ctx); err != nil {
@@ -270,7 +270,7 @@ func (t *Txn) Abort(ctx context.Context) error {
 	t.ended = true
 	t.halt()
 	ctx = context.WithoutCancel(ctx)
-	if err := t.lock.Check(ctx); err != nil {
+	if err := t.lock.Regain(ctx); err != nil {
 		return errors.Join(fmt.Errorf("give %s up, which the next writer rolls back: %w", t.in.Time, err), t.lock.Release(ctx))
 	}
 	tl, err := timeline.Load(ctx, t.table.Store, t.table.Config)

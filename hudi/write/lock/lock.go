@@ -173,6 +173,7 @@ type Lock struct {
 
 	mu    sync.Mutex
 	until time.Time // zero: does not run out
+	gap   bool      // the lock was gone for a while
 	lost  chan struct{}
 }
 
@@ -298,7 +299,9 @@ func (l *Lock) putNew(ctx context.Context) (bool, error) {
 			return false, fmt.Errorf("take the lock: %w", err)
 		}
 	}
+	l.mu.Lock()
 	l.until = until
+	l.mu.Unlock()
 	_ = l.dropClaims(ctx) // what stays of them harms nobody; the next holder tries again
 	return true, nil
 }
@@ -311,22 +314,66 @@ func newOwner() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// Check makes sure that the lock is still ours: to be called right before a commit. It fails with ErrLost.
+// Check makes sure that the lock is, and has been all the time, ours: to be called right before a change that builds on what
+// was read under the lock. It fails with ErrLost.
 func (l *Lock) Check(ctx context.Context) error {
+	err := l.check(ctx)
+	if errors.Is(err, errGone) {
+		l.lose()
+	}
+	if err == nil && l.hadGap() {
+		return fmt.Errorf("%w: for a while it was not there", ErrLost)
+	}
+	return err
+}
+
+// Regain is Check, except that a lock that is gone, and that nobody else has, is taken again. The caller looks afterwards
+// whether others changed the table in the meantime. (A FileSystemBasedLockProvider of Apache Hudi 0.15 that waited for our lock
+// in vain removes it when it closes.)
+func (l *Lock) Regain(ctx context.Context) error {
+	err := l.check(ctx)
+	if !errors.Is(err, errGone) {
+		return err
+	}
+	won, err := l.putNew(ctx)
+	if err != nil {
+		return err
+	}
+	if !won {
+		l.lose()
+		return fmt.Errorf("%w: somebody removed it, and somebody took it", ErrLost)
+	}
+	l.mu.Lock()
+	l.gap = true
+	l.mu.Unlock()
+	return nil
+}
+
+func (l *Lock) hadGap() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gap
+}
+
+// errGone: nobody has the lock.
+var errGone = fmt.Errorf("%w: somebody removed it", ErrLost)
+
+func (l *Lock) check(ctx context.Context) error {
 	select {
 	case <-l.lost:
 		return fmt.Errorf("%w: it was not renewed in time, or somebody took it", ErrLost)
 	default:
 	}
 	cur, err := l.read(ctx)
-	if err != nil && !errors.Is(err, storage.ErrNotExist) {
+	switch {
+	case errors.Is(err, storage.ErrNotExist):
+		return errGone
+	case err != nil:
 		return err
-	}
-	if err != nil || !l.form.ours(l, cur.raw) {
+	case !l.form.ours(l, cur.raw):
 		l.lose()
 		return fmt.Errorf("%w: %s is not ours any more", ErrLost, storage.Join(l.store.URL(), l.form.name))
-	}
-	if !l.safe() {
+	case !l.safe():
 		l.lose()
 		return fmt.Errorf("%w: it ran out", ErrLost)
 	}
@@ -355,7 +402,7 @@ func (l *Lock) safe() bool {
 
 func (l *Lock) renew(ctx context.Context) {
 	defer close(l.done)
-	if l.until.IsZero() {
+	if l.form.validity == 0 {
 		<-ctx.Done()
 		return
 	}
@@ -367,7 +414,7 @@ func (l *Lock) renew(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if err := l.Check(ctx); errors.Is(err, ErrLost) {
+		if err := l.Regain(ctx); errors.Is(err, ErrLost) {
 			return
 		} else if err != nil {
 			if !l.safe() {
@@ -396,7 +443,7 @@ func (l *Lock) Release(ctx context.Context) error {
 	l.cancel()
 	<-l.done
 	l.cancel = nil
-	if err := l.Check(ctx); err != nil {
+	if err := l.check(ctx); err != nil {
 		if errors.Is(err, ErrLost) {
 			return nil
 		}

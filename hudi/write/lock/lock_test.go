@@ -206,3 +206,42 @@ func TestForeignProvidersAreRefused(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
+
+// Apache Hudi 0.15 removes the lock file of others when a wait for it was in vain.
+func TestRemovedLockIsTakenAgain(t *testing.T) {
+	ctx := context.Background()
+	for _, provider := range []string{"", "FileSystemBasedLockProvider"} {
+		s := mem.New("orders")
+		o := lock.Options{Provider: provider, Wait: -1}
+		first, err := lock.Acquire(ctx, s, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		remove := func() {
+			if err := errors.Join(s.Delete(ctx, lock.LeaseFile), s.Delete(ctx, ".hoodie/lock")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		remove()
+		if err := first.Regain(ctx); err != nil {
+			t.Errorf("nobody has it: %v", err)
+		}
+		if err := first.Check(ctx); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("it was gone for a while: %v", err)
+		}
+		if _, err := lock.Acquire(ctx, s, o); !errors.Is(err, lock.ErrHeld) {
+			t.Errorf("taken twice: %v", err)
+		}
+		remove()
+		second, err := lock.Acquire(ctx, s, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Regain(ctx); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("somebody else has it: %v", err)
+		}
+		if err := errors.Join(first.Release(ctx), second.Check(ctx), second.Release(ctx)); err != nil {
+			t.Error(err)
+		}
+	}
+}
