@@ -26,6 +26,7 @@ import (
 	"github.com/sluicelake/sluice/interop/rows"
 	"github.com/sluicelake/sluice/interop/spark"
 	"github.com/sluicelake/sluice/storage"
+	"github.com/sluicelake/sluice/storage/fault"
 	"github.com/sluicelake/sluice/storage/local"
 )
 
@@ -322,5 +323,105 @@ func TestOneLockFile(t *testing.T) {
 	}
 	if _, err := write.Begin(ctx, store, w); !errors.Is(err, lock.ErrHeld) {
 		t.Errorf("we began beside Spark's lock: %v", err)
+	}
+}
+
+// A table with a metadata table: we remove it and commit; Spark reads what we wrote with and without metadata table, builds it
+// again, and reads the same.
+func TestMetadataTableIsRemoved(t *testing.T) {
+	ctx := context.Background()
+	for _, release := range []string{spark.Hudi0, spark.Hudi1} {
+		t.Run(release, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "listed")
+			o := base("listed", config.CopyOnWrite)
+			o["hoodie.metadata.enable"] = "true"
+			if release == spark.Hudi1 {
+				o["hoodie.write.table.version"], o["hoodie.write.auto.upgrade"] = "6", "false"
+			}
+			s := spark.Hudi(t, release)
+			upsert(t, s, dir, o, []any{1, "a", 1.0, 10, "x"}, []any{2, "b", 1.0, 10, "y"})
+			if _, err := os.Stat(filepath.Join(dir, ".hoodie/metadata")); err != nil {
+				t.Fatal(err)
+			}
+			store, err := local.New(dir, local.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := write.Options{Action: timeline.Commit, Operation: "INSERT"}
+			if _, err := write.Begin(ctx, store, w); !errors.Is(err, config.ErrUnsupported) {
+				t.Fatalf("with a metadata table: %v", err)
+			}
+			w.Conf = map[string]string{"hoodie.metadata.enable": "false"}
+			txn, err := write.Begin(ctx, store, w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := txn.Commit(ctx, []timeline.WriteStat{put(t, store, txn, "dt=w")}, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"w/1 a", "x/1 a", "y/2 b"}
+			if got := ids(t, dir); !slices.Equal(got, want) {
+				t.Errorf("after our commit: %v, want %v", got, want)
+			}
+			findings(t, store)
+			upsert(t, s, dir, o, []any{3, "c", 1.0, 10, "z"})
+			if _, err := os.Stat(filepath.Join(dir, ".hoodie/metadata")); err != nil {
+				t.Error(err)
+			}
+			if got := ids(t, dir); !slices.Equal(got, append(want, "z/3 c")) {
+				t.Errorf("after Spark built the metadata table again: %v, want %v", got, append(want, "z/3 c"))
+			}
+			findings(t, store)
+		})
+	}
+}
+
+// We die in the middle of a rollback, whose plan Spark finds and finishes.
+func TestSparkFinishesOurRollback(t *testing.T) {
+	ctx := context.Background()
+	for _, release := range []string{spark.Hudi0, spark.Hudi1} {
+		t.Run(release, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "half")
+			o := base("half", config.CopyOnWrite)
+			if release == spark.Hudi1 {
+				o["hoodie.write.table.version"], o["hoodie.write.auto.upgrade"] = "6", "false"
+			}
+			store := create(t, dir, o)
+			s := spark.Hudi(t, release)
+			upsert(t, s, dir, o, []any{1, "a", 1.0, 10, "x"}, []any{2, "b", 1.0, 10, "y"})
+			half := begin(t, store, timeline.Commit)
+			first, second := put(t, store, half, "dt=lost"), put(t, store, half, "dt=x")
+			if err := half.Inflight(ctx, nil); err != nil {
+				t.Fatal(err)
+			}
+			removeLease := func() {
+				if err := os.Remove(filepath.Join(dir, lock.LeaseFile)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			removeLease()
+			dying := fault.New(store, fault.Rule{Op: fault.Delete, Name: ".parquet", At: 1, Do: fault.After, Crash: true})
+			if _, err := write.Begin(ctx, dying, write.Options{Action: timeline.Commit, Operation: "INSERT"}); !errors.Is(err, fault.ErrCrashed) {
+				t.Fatal(err)
+			}
+			removeLease()
+			if left := instants(t, dir, ".rollback.inflight"); len(left) != 1 {
+				t.Fatalf("we were to die over the rollback: %v", left)
+			}
+			upsert(t, s, dir, o, []any{2, "b2", 2.0, 20, "y"})
+			want := []string{"x/1 a", "y/2 b2"}
+			if got := ids(t, dir); !slices.Equal(got, want) {
+				t.Errorf("%v, want %v", got, want)
+			}
+			if a, b := instants(t, dir, ".rollback.inflight"), instants(t, dir, ".rollback"); !slices.Equal(a, b) {
+				t.Errorf("rollbacks begun %v, finished %v", a, b)
+			}
+			for _, stat := range []timeline.WriteStat{first, second} {
+				if _, err := store.Stat(ctx, stat.Path); !errors.Is(err, storage.ErrNotExist) {
+					t.Errorf("Spark left %s: %v", stat.Path, err)
+				}
+			}
+			findings(t, store)
+		})
 	}
 }

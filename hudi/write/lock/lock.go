@@ -414,7 +414,9 @@ func (l *Lock) renew(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if err := l.Regain(ctx); errors.Is(err, ErrLost) {
+		if err := l.check(ctx); errors.Is(err, errGone) {
+			continue // whoever removed it may have meant it; Regain decides before the commit
+		} else if errors.Is(err, ErrLost) {
 			return
 		} else if err != nil {
 			if !l.safe() {
