@@ -36,8 +36,9 @@ import (
 	"github.com/sluicelake/sluice/storage/local"
 )
 
-// columns are of every type that Spark can write to a table, nested in every way.
-func columns() *arrow.Schema {
+// columns are of every type that Spark can write to a table, nested in every way. A list of decimals is left out: Apache Hudi names
+// the Avro type of its element after the Parquet field, as that of a list of structs, and fails on its own files that have both.
+func columns(nulls bool) *arrow.Schema {
 	text, integer := arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int32
 	list := func(dt arrow.DataType) arrow.DataType {
 		return arrow.ListOfField(arrow.Field{Name: "element", Type: dt, Nullable: true})
@@ -72,9 +73,11 @@ func columns() *arrow.Schema {
 	add("c_arr_arr", list(list(text)))
 	add("c_map", arrow.MapOf(text, arrow.PrimitiveTypes.Int64))
 	add("c_struct", structure("a", integer, "b", text))
-	add("c_arr_one", list(structure("x", integer))) // a list of structs of one field: two-level readers take it for something else
+	if nulls {
+		add("c_arr_one", list(structure("x", integer))) // a list of structs of one field: two-level readers take it for something else
+	}
 	add("c_arr_struct", list(structure("x", integer, "y", list(text))))
-	add("c_map_struct", arrow.MapOf(text, structure("p", arrow.PrimitiveTypes.Float64, "q", list(&arrow.Decimal128Type{Precision: 5, Scale: 1}))))
+	add("c_map_struct", arrow.MapOf(text, structure("p", arrow.PrimitiveTypes.Float64, "q", list(text))))
 	add("c_deep", structure("n1", structure("n2", list(arrow.MapOf(text, integer)))))
 	return arrow.NewSchema(fields, nil)
 }
@@ -89,6 +92,15 @@ var userRows = []string{
 	`{"id":"e😀","v":6,"c_arr":[6,7],"c_struct":{"a":6,"b":"six"}}`,
 }
 
+// plainRows have no null elements in lists, which Apache Hudi's default, lists of two levels, can't write.
+var plainRows = []string{
+	`{"id":"a","v":1,"c_bool":true,"c_int":5,"c_float":1.5,"c_double":-0.1,"c_dec":"-12345678.90","c_dec38":"12345678901234567890.123456789012345678","c_date":"1969-12-31","c_ts":"1969-12-31T23:59:59.999999Z","c_str":"ключ","c_bin":"AAH/","c_arr":[1,3],"c_arr_arr":[["x"],[]],"c_map":[{"key":"k","value":1},{"key":"n","value":null}],"c_struct":{"a":1,"b":null},"c_arr_struct":[{"x":1,"y":["p"]},{"x":null,"y":null}],"c_map_struct":[{"key":"m","value":{"p":0.5,"q":["1"]}},{"key":"z","value":null}],"c_deep":{"n1":{"n2":[[{"key":"d","value":7}],[]]}}}`,
+	`{"id":"b","v":2,"c_arr":[],"c_arr_arr":[],"c_map":[],"c_struct":{"a":null,"b":null},"c_arr_struct":[],"c_map_struct":[],"c_deep":{"n1":null}}`,
+	`{"id":"c","v":3}`,
+	`{"id":"e\ue000","v":5,"c_arr":[5],"c_arr_struct":[{"x":5,"y":[]}],"c_deep":{"n1":{"n2":[[{"key":"x","value":null}]]}}}`,
+	`{"id":"e😀","v":6,"c_arr":[6,7],"c_struct":{"a":6,"b":"six"}}`,
+}
+
 // table is a table whose files and timeline are made by hand.
 type table struct {
 	t     *testing.T
@@ -100,9 +112,9 @@ type table struct {
 	mor   bool
 }
 
-func newTable(t *testing.T, mor bool) *table {
+func newTable(t *testing.T, mor, nulls bool) *table {
 	t.Helper()
-	k := &table{t: t, name: "handmade", dir: filepath.Join(t.TempDir(), "handmade"), mor: mor, arrow: columns()}
+	k := &table{t: t, name: "handmade", dir: filepath.Join(t.TempDir(), "handmade"), mor: mor, arrow: columns(nulls)}
 	if err := os.Mkdir(k.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -126,6 +138,9 @@ func newTable(t *testing.T, mor bool) *table {
 		{"hoodie.table.create.schema", schema.WithoutMeta(k.avro).String()},
 	} {
 		props.Set(kv[0], kv[1])
+	}
+	if mor { // which 0.15.0 does not compact without
+		props.Set("hoodie.compaction.payload.class", "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload")
 	}
 	if _, err := config.Create(t.Context(), k.store, props); err != nil {
 		t.Fatal(err)
@@ -317,23 +332,31 @@ const first, second, third = "20240101000000000", "20240102000000000", "20240103
 func id(n int) string { return fmt.Sprintf("%08d-1111-4222-8333-444444444444-0", n) }
 
 // Files of ours are read by Spark with every type and every null, then updated and deleted from by Apache Hudi, through our bloom
-// filters and key ranges or by a join of keys, and on merge-on-read compacted; then a file of Apache Hudi is rewritten by us.
+// filters and key ranges or by a join of keys, and on merge-on-read compacted; then a file of Apache Hudi is rewritten by us. Rows
+// with null elements need the setting of Java's Avro writer that they always need.
 func TestApacheHudiTakesOurFiles(t *testing.T) {
 	for _, release := range []string{spark.Hudi0, spark.Hudi1} {
 		for _, mor := range []bool{false, true} {
-			for _, kind := range []string{"BLOOM", "SIMPLE"} {
-				t.Run(fmt.Sprintf("%s/mor=%v/%s", release, mor, kind), func(t *testing.T) { oneTable(t, release, mor, kind) })
+			for _, nulls := range []bool{false, true} {
+				for _, kind := range []string{"BLOOM", "SIMPLE"} {
+					t.Run(fmt.Sprintf("%s/mor=%v/nulls=%v/%s", release, mor, nulls, kind), func(t *testing.T) { oneTable(t, release, mor, nulls, kind) })
+				}
 			}
 		}
 	}
 }
 
-func oneTable(t *testing.T, release string, mor bool, kind string) {
+func oneTable(t *testing.T, release string, mor, nulls bool, kind string) {
 	s := spark.Hudi(t, release)
-	k := newTable(t, mor)
-	k.insert(first, id(1), userRows...)
+	k := newTable(t, mor, nulls)
+	user := plainRows
+	if nulls {
+		user = userRows
+		s.SetHadoop(t, spark.Options{"parquet.avro.write-old-list-structure": "false"})
+	}
+	k.insert(first, id(1), user...)
 	model := k.ours()
-	if len(model) != len(userRows) {
+	if len(model) != len(user) {
 		t.Fatal(len(model))
 	}
 	k.expect(s, "our file", model)
@@ -384,7 +407,7 @@ func (k *table) rewrite(s *spark.Session, model []rows.Row) {
 	if tags.Row[0] > tags.Row[1] {
 		slices.Reverse(changes)
 	}
-	info, sum, err := basefile.Rewrite(t.Context(), old, k.store, name, values(changes), values([]arrow.RecordBatch{k.batch(instant, "x", `{"id":"new","v":9,"c_arr_one":[null,{"x":1}]}`)}),
+	info, sum, err := basefile.Rewrite(t.Context(), old, k.store, name, values(changes), values([]arrow.RecordBatch{k.batch(instant, "x", `{"id":"new","v":9,"c_arr_struct":[null,{"x":1}]}`)}),
 		basefile.RewriteOptions{WriterOptions: k.options(), FileName: name, Scan: basefile.ScanOptions{Table: k.avro}})
 	if err := errors.Join(err, old.Close()); err != nil {
 		t.Fatal(err)
@@ -423,14 +446,14 @@ func (k *table) keys(ids ...string) arrow.RecordBatch {
 	return array.NewRecordBatch(s, []arrow.Array{a.NewArray(), b.NewArray()}, int64(len(ids)))
 }
 
-// A key that is stored several times, within a file and across files, is updated by Apache Hudi in every copy that our lookup names, and
+// A key that is stored several times, within a file and across files, is updated by Apache Hudi in every file that our lookup names, and
 // in no other.
 func TestEveryCopyIsTagged(t *testing.T) {
 	for _, release := range []string{spark.Hudi0, spark.Hudi1} {
 		for _, kind := range []index.Kind{index.Bloom, index.Simple, index.GlobalBloom, index.GlobalSimple} {
 			t.Run(fmt.Sprintf("%s/%v", release, kind), func(t *testing.T) {
 				s := spark.Hudi(t, release)
-				k := newTable(t, false)
+				k := newTable(t, false, false)
 				twin := func(key string, v int) string { return fmt.Sprintf(`{"id":%q,"v":%d,"c_str":"old"}`, key, v) }
 				k.insert(first, id(1), twin("a", 1), twin("b", 2), twin("a", 3), twin("c", 4))
 				k.insert(second, id(2), twin("d", 5), twin("a", 6))
@@ -453,7 +476,8 @@ func TestEveryCopyIsTagged(t *testing.T) {
 				model := k.ours()
 				k.upsert(s, k.changed(id(2)+"_0-1-1_"+second+".parquet", "id = 'a'"), spark.Options{"hoodie.index.type": kind.String(), "hoodie.parquet.small.file.limit": "0"})
 				for _, r := range model {
-					if r["id"] == "a" {
+					// 1.2.0 rewrites a file with the first of the rows of a key replaced, 0.15.0 with all of them, as Sluice does.
+					if r["id"] == "a" && (release == spark.Hudi0 || r["v"] != json.Number("3")) {
 						r["v"], r["c_int"] = json.Number("106"), json.Number("77")
 					}
 				}
