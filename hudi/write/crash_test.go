@@ -13,6 +13,7 @@ import (
 	"github.com/sluicelake/sluice/hudi/timeline"
 	"github.com/sluicelake/sluice/hudi/write"
 	"github.com/sluicelake/sluice/hudi/write/rollback"
+	"github.com/sluicelake/sluice/internal/fixture"
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/fault"
 	"github.com/sluicelake/sluice/storage/mem"
@@ -55,7 +56,7 @@ func crashes(t *testing.T, start *mem.Store, job func(storage.Store) error, chec
 
 // oneOf reads the table, which must be in one of the states, and then lets the next writer come and go: it leaves the state
 // alone and tidies up.
-func oneOf(left *mem.Store, o write.Options, states ...[]string) error {
+func oneOf(left storage.Store, o write.Options, states ...[]string) error {
 	ctx := context.Background()
 	got, err := rows(left)
 	if err != nil {
@@ -105,6 +106,35 @@ func TestCrashInCommit(t *testing.T) {
 			return oneOf(left, options(), before, after)
 		})
 	t.Logf("commit of two files: %d points", n)
+}
+
+// The same on a disk, where folders exist by themselves.
+func TestCrashInCommitOnADisk(t *testing.T) {
+	ctx := context.Background()
+	dir, _ := fixture.Spark(t, source)
+	before := mustRows(t, open(t, dir))
+	if _, err := change(ctx, open(t, dir), soundOptions()); err != nil {
+		t.Fatal(err)
+	}
+	after := mustRows(t, open(t, dir))
+	points := 0
+	for _, do := range []fault.Action{fault.Before, fault.After} {
+		for n := 1; ; n++ {
+			dir, _ := fixture.Spark(t, source)
+			f := fault.New(open(t, dir), fault.CrashAt(n, do))
+			if _, err := change(ctx, f, soundOptions()); !f.Crashed() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+			points++
+			if err := oneOf(open(t, dir), options(), before, after); err != nil {
+				t.Errorf("killed at write %d, %s: %v", n, do, err)
+			}
+		}
+	}
+	t.Logf("commit of two files on a disk: %d points", points)
 }
 
 // No sound store tears a commit. Where one does, nobody may read or write on as if nothing was, and a rollback helps.

@@ -202,7 +202,7 @@ func (t *Txn) unchanged(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if in, ok := now.Find(t.in.Time, t.in.Action); !ok || in.State != timeline.Inflight {
+	if in, ok := now.Find(t.in.Time, t.in.Action); !ok || in.State != timeline.Inflight || !slices.Contains(in.Files, t.in.File) {
 		return fmt.Errorf("%w: %s %s is not under way any more, it was rolled back or ended by somebody else", ErrConflict, t.in.Action, t.in.Time)
 	}
 	for _, in := range t.start.Completed().Writes().Instants() {

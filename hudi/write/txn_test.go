@@ -26,6 +26,7 @@ import (
 	"github.com/sluicelake/sluice/internal/fixture"
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/mem"
+	"github.com/sluicelake/sluice/storage/s3/s3test"
 )
 
 // load puts a table of testdata/spark into memory.
@@ -453,6 +454,68 @@ func TestReplaceCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := errors.Join(tidy(s), same([]string{"dt=x 1 a", "dt=z 4 d"}, mustRows(t, s))); err != nil {
+		t.Error(err)
+	}
+}
+
+// The same write on an S3 server: no folders, conditional requests, lists that are one flat key space.
+func TestCommitOnS3(t *testing.T) {
+	ctx := context.Background()
+	from := load(t, source)
+	s := s3test.Start(t).Store(t)
+	for _, name := range names(t, from) {
+		data, err := storage.ReadAll(ctx, from, name, 1<<30)
+		if err == nil {
+			_, err = s.Put(ctx, name, bytes.NewReader(data), storage.PutOptions{Size: int64(len(data))})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	failed, err := write.Begin(ctx, s, soundOptions())
+	if err == nil {
+		_, err = failed.New(ctx, "dt=lost", write.NewFileID(0), ".parquet", marker.Create)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := write.Begin(ctx, s, soundOptions()); !errors.Is(err, lock.ErrHeld) {
+		t.Errorf("two writers at once: %v", err)
+	}
+	if _, err := change(ctx, s, options()); err != nil { // later: the first one's lease has run out
+		t.Fatal(err)
+	}
+	if err := errors.Join(tidy(s), same([]string{"dt=x 1 a", "dt=x 1 a", "dt=y 2 b", "dt=y 3 c", "dt=z 4 d"}, mustRows(t, s))); err != nil {
+		t.Error(err)
+	}
+	if _, err := failed.Commit(ctx, nil, nil, nil); !errors.Is(err, write.ErrConflict) {
+		t.Errorf("the first writer, whose instant is gone, commits: %v", err)
+	}
+	if err := errors.Join(failed.Abort(ctx), tidy(s)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A writer whose instant was rolled back meanwhile, and nothing else, does not commit either.
+func TestCommitOfAWriteThatWasRolledBack(t *testing.T) {
+	ctx := context.Background()
+	s := load(t, source)
+	before := mustRows(t, s)
+	slow, err := write.Begin(ctx, s, soundOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := write.Begin(ctx, s, options())
+	if err == nil {
+		err = next.Abort(ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fill(ctx, s, slow); !errors.Is(err, write.ErrConflict) {
+		t.Errorf("%v", err)
+	}
+	if err := errors.Join(slow.Abort(ctx), tidy(s), same(before, mustRows(t, s))); err != nil {
 		t.Error(err)
 	}
 }
