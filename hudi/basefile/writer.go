@@ -243,9 +243,10 @@ func (o *WriterOptions) properties(message string, plain []string) (*parquet.Wri
 	return parquet.NewWriterProperties(all...), nil
 }
 
-// The levels that are taken when none is asked for: the fastest that comes close to the sizes of Java's zlib and zstd.
+// The levels that are taken when none is asked for: gzip's fastest makes files some eight in a hundred larger than its middle, in
+// three quarters of the time.
 const (
-	gzipLevel = 5
+	gzipLevel = 1
 	zstdLevel = 3
 )
 

@@ -86,7 +86,7 @@ func BenchmarkWriter(b *testing.B) {
 		{"snappy/2", basefile.WriterOptions{Codec: "snappy", Parallel: 2}},
 		{"zstd", basefile.WriterOptions{Codec: "zstd"}},
 		{"gzip", basefile.WriterOptions{}},
-		{"gzip1", basefile.WriterOptions{Level: 1}},
+		{"gzip5", basefile.WriterOptions{Level: 5}},
 		{"snappy/nobloom", basefile.WriterOptions{Codec: "snappy"}},
 	} {
 		b.Run(c.name, func(b *testing.B) {

@@ -42,7 +42,7 @@ type groupCopier struct {
 // newGroupCopier gives nil where row groups can't be copied.
 func newGroupCopier(w *Writer, old File, o RewriteOptions) *groupCopier {
 	f, ok := old.(*parquetFile)
-	if !ok || len(o.Scan.Names) > 0 {
+	if !ok || len(o.Scan.Names) > 0 || f.oldWriter() {
 		return nil
 	}
 	want := pq.NewSchema(w.columns.root)
@@ -60,6 +60,11 @@ func newGroupCopier(w *Writer, old File, o RewriteOptions) *groupCopier {
 		}
 	}
 	return c
+}
+
+// oldWriter: readers look at the statistics of some old writers with distrust, which they would not know to do in a file of ours.
+func (f *parquetFile) oldWriter() bool {
+	return f.md.WriterVersion().LessThan(metadata.NewAppVersionExplicit("parquet-mr", 1, 10, 0))
 }
 
 // sameLeaf: the bytes of a column chunk mean the same in both files.

@@ -540,6 +540,7 @@ func checkModel(t *testing.T, store storage.Store, name string, s *arrow.Schema,
 	if err != nil {
 		t.Fatal(err)
 	}
+	basefile.CheckLayout(t, data)
 	f := opened(t, data)
 	got := together(t, f, s)
 	if got.NumRows() != int64(len(model)) {
@@ -785,6 +786,40 @@ func TestWriterOptionsOfApacheHudi(t *testing.T) {
 	props.Set("hoodie.parquet.page.size", "x")
 	if err := o.Set(props); err == nil || !strings.Contains(err.Error(), "page.size") {
 		t.Error(err)
+	}
+}
+
+// The writer holds one row group, compressed, and a slice of rows, however long the file gets.
+func TestWriterMemory(t *testing.T) {
+	peak := &peakAllocator{Allocator: memory.NewGoAllocator()}
+	avro, batch := wideBatch(t, 0, 20000)
+	defer batch.Release()
+	w, err := basefile.Create(context.Background(), mem.New("memory"), "f.parquet", basefile.WriterOptions{Schema: avro, Codec: "snappy", RowGroupBytes: 4 << 20, Alloc: peak})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	var first int64
+	for i := range 30 {
+		if err := w.Write(batch); err != nil {
+			t.Fatal(err)
+		}
+		if i == 9 {
+			first = peak.peak.Load()
+		}
+	}
+	if size := w.Size(); size < 12<<20 {
+		t.Errorf("%d bytes so far", size)
+	}
+	_, sum, err := w.Close()
+	if err != nil || sum.Rows != 600000 {
+		t.Fatal(sum, err)
+	}
+	if all := peak.peak.Load(); all > first+first/4 || all > 48<<20 {
+		t.Errorf("peak of %d KiB after ten batches, of %d after thirty", first>>10, all>>10)
+	}
+	if now := peak.now.Load(); now != 0 {
+		t.Errorf("%d bytes are not given back", now)
 	}
 }
 

@@ -97,10 +97,14 @@ func (f *Filter) addRow() { f.rows = append(f.rows, make([]byte, (int(f.bits)+7)
 // Kind of the filter.
 func (f *Filter) Kind() Kind { return f.kind }
 
-// Bits of one row, Hashes of a key and the number of Rows.
-func (f *Filter) Bits() int   { return int(f.bits) }
+// Bits of one row.
+func (f *Filter) Bits() int { return int(f.bits) }
+
+// Hashes of a key.
 func (f *Filter) Hashes() int { return f.hashes }
-func (f *Filter) Rows() int   { return len(f.rows) }
+
+// Rows of bits: one, unless a dynamic filter has grown.
+func (f *Filter) Rows() int { return len(f.rows) }
 
 // Add adds the UTF-8 bytes of a record key. Adding a key twice counts twice.
 func (f *Filter) Add(key []byte) error {

@@ -135,6 +135,7 @@ func (t *Tags) Location(i int, slices []filegroup.Slice) Location {
 // dictionary of it, as a key generator makes them), in the slices of a table at one instant.
 //
 // Like Apache Hudi's it looks into base files only: keys that are stored in log files alone are not found, except by the BUCKET index.
+// (So hand in slices with the newest base file of a group, a pending compaction or not, as [filegroup.Snapshot] gives them.)
 // Which file a key is found in is decided as there: BLOOM trusts key range and filter of the footer; a file without filter
 // is read. Partitions are those of the folders.
 func Lookup(ctx context.Context, store storage.Store, slices []filegroup.Slice, keys arrow.RecordBatch, o Options) (*Tags, error) {

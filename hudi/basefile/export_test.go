@@ -1,0 +1,4 @@
+package basefile
+
+// CheckLayout is for the tests outside the package.
+var CheckLayout = checkLayout
