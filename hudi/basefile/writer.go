@@ -18,6 +18,7 @@ import (
 	"github.com/sluicelake/sluice/hudi/config"
 	"github.com/sluicelake/sluice/hudi/schema"
 	"github.com/sluicelake/sluice/storage"
+	"golang.org/x/sync/errgroup"
 )
 
 // The keys of WriterOptions.Set, all below "hoodie.".
@@ -345,9 +346,6 @@ func (w *Writer) writeSlice(batches []arrow.RecordBatch, runs []rowRun) error {
 	if rows == 0 {
 		return nil
 	}
-	if err := w.keys.add(batches, runs, w.rows); err != nil {
-		return err
-	}
 	if err := w.start(batches, runs); err != nil {
 		return err
 	}
@@ -357,7 +355,7 @@ func (w *Writer) writeSlice(batches []arrow.RecordBatch, runs []rowRun) error {
 			return err
 		}
 	}
-	if err := w.columns.write(w.group, batches, runs, w.options.Parallel, w.rows); err != nil {
+	if err := w.encode(batches, runs); err != nil {
 		return err
 	}
 	w.rows += rows
@@ -371,6 +369,20 @@ func (w *Writer) writeSlice(batches []arrow.RecordBatch, runs []rowRun) error {
 		return nil
 	}
 	return w.endGroup()
+}
+
+// encode gives a slice of rows to the columns, and its keys to the filter.
+func (w *Writer) encode(batches []arrow.RecordBatch, runs []rowRun) error {
+	if w.options.Parallel <= 1 {
+		if err := w.keys.add(batches, runs, w.rows); err != nil {
+			return err
+		}
+		return w.columns.write(w.group, batches, runs, 1, w.rows)
+	}
+	var g errgroup.Group
+	g.Go(func() error { return w.keys.add(batches, runs, w.rows) })
+	err := w.columns.write(w.group, batches, runs, w.options.Parallel, w.rows)
+	return errors.Join(g.Wait(), err)
 }
 
 // buffered is about how many bytes the open row group would have.

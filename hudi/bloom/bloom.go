@@ -129,16 +129,47 @@ func (f *Filter) Test(key []byte) (bool, error) {
 
 // AddAll adds every key of a column, in order. Nulls are an error, as records without a key are.
 func (f *Filter) AddAll(keys *array.String) error {
-	h := f.hasher()
+	a, b := f.hasher(), f.hasher()
+	waiting := false // for a second key: a is set, but not added
 	for i := range keys.Len() {
 		key := keys.Value(i)
 		if key == "" || keys.IsNull(i) {
+			if waiting {
+				a.add(f.take())
+			}
 			return fmt.Errorf("row %d: %w", i, ErrEmptyKey)
 		}
-		h.setString(key)
-		h.add(f.take())
+		if !waiting {
+			a.setString(key)
+			waiting = true
+			continue
+		}
+		b.setString(key)
+		f.addPair(a, b)
+		waiting = false
+	}
+	if waiting {
+		a.add(f.take())
 	}
 	return nil
+}
+
+// addPair adds two keys. The hashes of one key wait for one another; those of two keys of one length are made side by side, which
+// takes little longer than those of one.
+func (f *Filter) addPair(a, b *hasher) {
+	rowA, rowB := f.take(), f.take()
+	if f.hash != Murmur || len(a.key.words) != len(b.key.words) || a.key.tailed != b.key.tailed {
+		a.add(rowA)
+		b.add(rowB)
+		return
+	}
+	x, y := uint32(0), uint32(0)
+	for range f.hashes {
+		x, y = murmurPair(&a.key, &b.key, x, y)
+		at, too := a.position(x), a.position(y)
+		rowA[at/8] |= 1 << (at % 8)
+		rowB[too/8] |= 1 << (too % 8)
+	}
 }
 
 // TestAll appends to found the row numbers of those keys of a column that may have been added. Nulls and empty keys never

@@ -76,3 +76,23 @@ func (m *mixed) murmur(seed uint32) uint32 {
 	h *= murmurM
 	return h ^ h>>15
 }
+
+// murmurPair hashes two keys of the same number of words.
+func murmurPair(a, b *mixed, x, y uint32) (uint32, uint32) {
+	x ^= a.length
+	y ^= b.length
+	other := b.words[:len(a.words)]
+	for i, k := range a.words {
+		x = x*murmurM ^ k
+		y = y*murmurM ^ other[i]
+	}
+	if a.tailed {
+		x = (x ^ a.tail) * murmurM
+		y = (y ^ b.tail) * murmurM
+	}
+	x ^= x >> 13
+	y ^= y >> 13
+	x *= murmurM
+	y *= murmurM
+	return x ^ x>>15, y ^ y>>15
+}
