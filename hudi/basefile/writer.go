@@ -235,6 +235,7 @@ func (o *WriterOptions) properties(message string, plain []string) (*parquet.Wri
 		parquet.WithDictionaryDefault(!o.PlainOnly),
 		parquet.WithDictionaryPageSizeLimit(o.PageBytes),
 		parquet.WithDataPageSize(o.PageBytes),
+		parquet.WithBatchSize(pageCheck),
 		parquet.WithStats(true),
 		parquet.WithPageIndexEnabled(true),
 	}
@@ -298,6 +299,9 @@ const (
 	firstSlice = 1024
 )
 
+// pageCheck values are encoded between two looks at the size of the page: few, as a value may have a megabyte.
+const pageCheck = 256
+
 // slice is how many rows to encode before the next look: what the row group still takes by the size of the rows so far.
 func (w *Writer) slice() int64 {
 	if w.rowBytes <= 0 {
@@ -310,6 +314,9 @@ func (w *Writer) slice() int64 {
 func (w *Writer) writeRuns(batches []arrow.RecordBatch, runs []rowRun) error {
 	if w.err != nil {
 		return w.err
+	}
+	if err := w.start(batches, runs); err != nil {
+		return w.fail(err)
 	}
 	for len(runs) > 0 {
 		var now []rowRun
@@ -345,9 +352,6 @@ func (w *Writer) writeSlice(batches []arrow.RecordBatch, runs []rowRun) error {
 	}
 	if rows == 0 {
 		return nil
-	}
-	if err := w.start(batches, runs); err != nil {
-		return err
 	}
 	if w.group == nil {
 		var err error

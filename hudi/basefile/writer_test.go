@@ -835,3 +835,53 @@ func TestCompareKeys(t *testing.T) {
 		}
 	}
 }
+
+// A column whose values repeat keeps its dictionary, one whose values all differ gets none, as the first batch tells; and a page ends near
+// its size although its values are long.
+func TestDictionariesAndPages(t *testing.T) {
+	avro, s := nestedType(t)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, s)
+	for i := range 9000 {
+		for c, v := range []string{"1", fmt.Sprint(i), fmt.Sprintf("key-%06d", i), "", "f", fmt.Sprint("some text ", i)} {
+			b.Field(c).(*array.StringBuilder).Append(v)
+		}
+		for c := 6; c < s.NumFields(); c++ {
+			b.Field(c).AppendNull()
+		}
+	}
+	at := s.FieldIndices("l")[0]
+	l := array.NewListBuilderWithField(memory.DefaultAllocator, s.Field(at).Type.(*arrow.ListType).ElemField())
+	for i := range 9000 {
+		l.Append(true)
+		l.ValueBuilder().(*array.StringBuilder).Append(strings.Repeat(fmt.Sprint(i%3000), 200))
+	}
+	columns := append([]arrow.Array(nil), b.NewRecordBatch().Columns()...)
+	columns[at] = l.NewArray()
+	batch := array.NewRecordBatch(s, columns, 9000)
+	data, _ := writtenBy(t, basefile.WriterOptions{Schema: avro, Codec: "uncompressed", PageBytes: 100 << 10}, []arrow.RecordBatch{batch})
+	f, err := file.NewParquetReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, dictionary := range map[int]bool{0: true, 1: false, 2: false, 3: true, 4: true, 5: false} {
+		chunk, err := f.MetaData().RowGroup(0).ColumnChunk(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if chunk.HasDictionaryPage() != dictionary {
+			t.Errorf("%s: dictionary %v", s.Field(i).Name, chunk.HasDictionaryPage())
+		}
+	}
+	pages, err := f.RowGroup(0).GetColumnPageReader(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pages.Next() {
+		if n := len(pages.Page().Data()); n > 400<<10 {
+			t.Errorf("a page of %d bytes", n)
+		}
+	}
+	if err := pages.Err(); err != nil {
+		t.Error(err)
+	}
+}
