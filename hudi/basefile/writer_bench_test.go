@@ -121,3 +121,58 @@ func BenchmarkWriter(b *testing.B) {
 		})
 	}
 }
+
+// An update of neighbouring rows (recent keys) copies every row group but one; one of rows all over the file decodes all.
+func BenchmarkRewrite(b *testing.B) {
+	const batchRows, batches = 50000, 10
+	store, err := local.New(b.TempDir(), local.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx := context.Background()
+	avro, some := wideBatch(b, 1000, batchRows/10)
+	o := basefile.RewriteOptions{WriterOptions: basefile.WriterOptions{Schema: avro, Bloom: basefile.DefaultBloom(), Codec: "snappy", RowGroupBytes: 4 << 20}, FileName: "new.parquet"}
+	w, err := basefile.Create(ctx, store, "old.parquet", o.WriterOptions)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range batches {
+		_, batch := wideBatch(b, i*batchRows, batchRows)
+		if err := w.Write(batch); err != nil {
+			b.Fatal(err)
+		}
+		batch.Release()
+	}
+	if _, _, err := w.Close(); err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		step int64
+	}{{"recent 1%", 1}, {"uniform 1%", 100}} {
+		b.Run(c.name, func(b *testing.B) {
+			copied := int64(0)
+			for range b.N {
+				old, err := basefile.Open(ctx, store, "old.parquet", basefile.Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				change := basefile.Change{Batch: some}
+				for i := range some.NumRows() {
+					change.Rows = append(change.Rows, batchRows*batches-(some.NumRows()-i)*c.step)
+				}
+				some.Retain()
+				_, sum, err := basefile.Rewrite(ctx, old, store, "new.parquet", func(yield func(basefile.Change, error) bool) { yield(change, nil) }, nil, o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				copied = sum.CopiedRows
+				if err := old.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)*batchRows*batches/b.Elapsed().Seconds(), "rows/s")
+			b.ReportMetric(float64(copied)/(batchRows*batches)*100, "%copied")
+		})
+	}
+}
