@@ -244,10 +244,13 @@ func newRowFile(c *Config, schema *arrow.Schema, w io.Writer) (rowFile, error) {
 	return nil, fmt.Errorf("format %s has no files of rows", c.Format)
 }
 
+// orcStripe bounds what an ORC file on its way holds: with the reading side beside it some 150 MiB for each task.
+const orcStripe = 32 << 20
+
 // newORC starts an ORC file with the timestamps that Spark and Hive read: plain ones, a clock in UTC.
 func newORC(w io.Writer, schema *arrow.Schema, codec string) (rowFile, error) {
 	codecs := map[string]orc.Compression{"snappy": orc.Snappy, "zlib": orc.Zlib, "lz4": orc.LZ4, "zstd": orc.ZSTD, "none": orc.None}
-	return orc.NewWriter(w, optionalSchema(schema), orc.WriterOptions{Compression: codecs[codec]})
+	return orc.NewWriter(w, optionalSchema(schema), orc.WriterOptions{Compression: codecs[codec], StripeBytes: orcStripe})
 }
 
 // squeezed is a row file with a compressor between it and the writer.
