@@ -22,7 +22,7 @@ run sluice read trips --no-meta -o table
 echo
 echo "The same rows, in the formats that others read:"
 for format in parquet orc json csv; do
-  run sluice export --source-base-path trips --target-output-path "out-$format" --output-format "$format" --query-type snapshot --query-type snapshot
+  run sluice export --source-base-path trips --target-output-path "out-$format" --output-format "$format" --query-type snapshot
   (cd "$work" && find "out-$format" -type f | sort | sed 's/^/  /')
 done
 echo

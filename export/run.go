@@ -18,6 +18,7 @@ import (
 	"github.com/sluicelake/sluice/hudi"
 	"github.com/sluicelake/sluice/hudi/filegroup"
 	"github.com/sluicelake/sluice/hudi/read"
+	"github.com/sluicelake/sluice/orc"
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/open"
 )
@@ -472,6 +473,9 @@ func (j *job) rowsTask(ctx context.Context, task engine.Task, scope engine.Scope
 		done.Copied, done.Decoded = s.copied, s.why
 	}
 	files, err := out.drain(reader, rest, func(rows int64) { stats.Rows += rows; scope.Progress(rows, 0) })
+	if errors.Is(err, orc.ErrUnsupported) { // a value that ORC has no form for: another try can't help
+		err = fmt.Errorf("%w: %w; choose another output format", engine.ErrRefused, err)
+	}
 	if err != nil {
 		return nil, stats, err
 	}
