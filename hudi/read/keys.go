@@ -11,6 +11,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/compute"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/sluicelake/sluice/hudi/basefile"
@@ -173,9 +174,42 @@ func (s *scan) keyedBase(ctx context.Context, sl filegroup.Slice, columns *arrow
 				yield(merge.Keyed{}, err)
 				return
 			}
+			if k, err = s.inRange(ctx, k); err != nil {
+				yield(merge.Keyed{}, err)
+				return
+			}
 			if !yield(k, nil) {
 				return
 			}
 		}
 	}
+}
+
+// inRange drops the rows of a base file that were written outside of the range of an incremental query: what the range's
+// logs are merged with are rows of the range. A partial update of an older row shows what it says and nothing else, whether
+// the range holds a compaction of its file group or not (observed of Apache Hudi 1.2.0).
+func (s *scan) inRange(ctx context.Context, k merge.Keyed) (merge.Keyed, error) {
+	if s.plan.rows == nil {
+		return k, nil
+	}
+	defer k.Batch.Release()
+	if k.Keys != nil {
+		defer k.Keys.Release()
+	}
+	mask, err := s.rangeMask(k.Batch, nil)
+	if err != nil {
+		return merge.Keyed{}, err
+	}
+	defer mask.Release()
+	ctx = compute.WithAllocator(ctx, s.opts.Alloc)
+	var out merge.Keyed
+	if k.Keys != nil {
+		if out.Keys, err = compute.FilterArray(ctx, k.Keys, mask, *compute.DefaultFilterOptions()); err != nil {
+			return merge.Keyed{}, err
+		}
+	}
+	if out.Batch, err = compute.FilterRecordBatch(ctx, k.Batch, mask, compute.DefaultFilterOptions()); err != nil && out.Keys != nil {
+		out.Keys.Release()
+	}
+	return out, err
 }

@@ -278,6 +278,14 @@ func (s *scan) mask(batch arrow.RecordBatch) (*array.Boolean, error) {
 	if s.plan.rows == nil {
 		return mask, nil
 	}
+	if mask != nil {
+		defer mask.Release()
+	}
+	return s.rangeMask(batch, mask)
+}
+
+// rangeMask says which rows were written in the range of an incremental query; with a mask, which of its rows.
+func (s *scan) rangeMask(batch arrow.RecordBatch, mask *array.Boolean) (*array.Boolean, error) {
 	at := batch.Schema().FieldIndices(schema.CommitTime)
 	times, ok := batch.Column(at[0]).(*array.String)
 	if !ok {
@@ -289,9 +297,6 @@ func (s *scan) mask(batch arrow.RecordBatch) (*array.Boolean, error) {
 		keep := !times.IsNull(i) && s.plan.rows.contains(times.Value(i)) &&
 			(mask == nil || mask.Value(i))
 		b.Append(keep)
-	}
-	if mask != nil {
-		mask.Release()
 	}
 	return b.NewBooleanArray(), nil
 }
