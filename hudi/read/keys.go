@@ -185,11 +185,13 @@ func (s *scan) keyedBase(ctx context.Context, sl filegroup.Slice, columns *arrow
 	}
 }
 
-// inRange drops the rows of a base file that were written outside of the range of an incremental query: what the range's
-// logs are merged with are rows of the range. A partial update of an older row shows what it says and nothing else, whether
-// the range holds a compaction of its file group or not (observed of Apache Hudi 1.2.0).
+// inRange drops the rows of a base file that were written outside of the range of an incremental query, before logs are
+// merged with them. A partial update of an older row then shows what it says and nothing else, whether the range holds a
+// compaction of its file group or not; and a late one shows although the older row won. So answer the releases that write
+// version 8 and later (observed of 1.0.2 and 1.2.0); in tables of 0.x a row that a compaction carried into the range takes
+// part in the merge (0.15.0).
 func (s *scan) inRange(ctx context.Context, k merge.Keyed) (merge.Keyed, error) {
-	if s.plan.rows == nil {
+	if s.plan.rows == nil || s.plan.src.Config.Layout != 2 {
 		return k, nil
 	}
 	defer k.Batch.Release()
