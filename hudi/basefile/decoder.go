@@ -259,6 +259,24 @@ func (d *varDecoder[T]) release() {
 	d.data.release()
 }
 
+// readSlots reads up to n entries into scratch, one value for each slot. More values than slots are damage, which the caller
+// of read reports.
+func readSlots[T any](in pageReader[T], scratch []T, l *leafReader, n int) (entries, values, slots int, err error) {
+	got, values, err := in.ReadBatchInPage(int64(n), scratch[:n], l.defsFor(n), l.repsFor(n))
+	if err != nil {
+		return 0, 0, 0, damaged(err)
+	}
+	entries = int(got)
+	if values > n || entries > n {
+		return entries, values, 0, nil
+	}
+	slots = l.slotsOf(entries)
+	if values < slots {
+		spread(scratch, values, slots, l.scratchDefs[:entries], l.maxDef, l.node.slotDef)
+	}
+	return entries, values, slots, nil
+}
+
 // wideDecoder: fixed-length bytes stay fixed-length bytes.
 type wideDecoder struct {
 	in      pageReader[parquet.FixedLenByteArray]
@@ -281,20 +299,9 @@ func (d *wideDecoder) open(chunk file.ColumnChunkReader) error {
 func (d *wideDecoder) reserve(n int) { d.out.ensure(max(n*d.width, 1)) }
 
 func (d *wideDecoder) read(l *leafReader, n, at int) (entries, values, slots int, err error) {
-	got, values, err := d.in.ReadBatchInPage(int64(n), d.scratch[:n], l.defsFor(n), l.repsFor(n))
-	if err != nil {
-		return 0, 0, 0, damaged(err)
-	}
-	entries = int(got)
-	if values > n || entries > n {
-		return entries, values, 0, nil
-	}
-	slots = l.slotsOf(entries)
-	if values > slots {
-		return entries, values, slots, nil
-	}
-	if values < slots {
-		spread(d.scratch, values, slots, l.scratchDefs[:entries], l.maxDef, l.node.slotDef)
+	entries, values, slots, err = readSlots(d.in, d.scratch, l, n)
+	if err != nil || values > slots {
+		return entries, values, slots, err
 	}
 	d.out.ensure((at + slots) * d.width)
 	for i, v := range d.scratch[:slots] {
@@ -340,20 +347,9 @@ func (d *boolDecoder) open(chunk file.ColumnChunkReader) error {
 func (d *boolDecoder) reserve(n int) { d.out.ensure(int(bitutil.BytesForBits(int64(n))) + 1) }
 
 func (d *boolDecoder) read(l *leafReader, n, at int) (entries, values, slots int, err error) {
-	got, values, err := d.in.ReadBatchInPage(int64(n), d.scratch[:n], l.defsFor(n), l.repsFor(n))
-	if err != nil {
-		return 0, 0, 0, damaged(err)
-	}
-	entries = int(got)
-	if values > n || entries > n {
-		return entries, values, 0, nil
-	}
-	slots = l.slotsOf(entries)
-	if values > slots {
-		return entries, values, slots, nil
-	}
-	if values < slots {
-		spread(d.scratch, values, slots, l.scratchDefs[:entries], l.maxDef, l.node.slotDef)
+	entries, values, slots, err = readSlots(d.in, d.scratch, l, n)
+	if err != nil || values > slots {
+		return entries, values, slots, err
 	}
 	d.out.ensure(int(bitutil.BytesForBits(int64(at + slots))))
 	for i, v := range d.scratch[:slots] {
