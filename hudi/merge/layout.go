@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/arrow/util"
 
 	"github.com/sluicelake/sluice/hudi/schema"
@@ -368,17 +369,24 @@ func textOf(arr arrow.Array) (text, error) {
 	t := text{arr: arr, nulls: arr.NullN() > 0}
 	switch a := arr.(type) {
 	case *array.String:
-		t.off32, t.data = a.ValueOffsets(), bufferBytes(a.Data().Buffers()[2])
+		t.off32, t.data = a.ValueOffsets(), valueBytes(a.Data().Buffers()[2])
 	case *array.Binary:
-		t.off32, t.data = a.ValueOffsets(), bufferBytes(a.Data().Buffers()[2])
+		t.off32, t.data = a.ValueOffsets(), valueBytes(a.Data().Buffers()[2])
 	case *array.LargeString:
-		t.off64, t.data = a.ValueOffsets(), bufferBytes(a.Data().Buffers()[2])
+		t.off64, t.data = a.ValueOffsets(), valueBytes(a.Data().Buffers()[2])
 	case *array.LargeBinary:
-		t.off64, t.data = a.ValueOffsets(), bufferBytes(a.Data().Buffers()[2])
+		t.off64, t.data = a.ValueOffsets(), valueBytes(a.Data().Buffers()[2])
 	default:
 		return t, fmt.Errorf("merge: record keys are %s where text is expected", arr.DataType())
 	}
 	return t, nil
+}
+
+func valueBytes(b *memory.Buffer) []byte {
+	if b == nil {
+		return nil
+	}
+	return b.Bytes()
 }
 
 // at gives the bytes of a row, and false for null.
