@@ -1,8 +1,6 @@
 package merge
 
 import (
-	"fmt"
-
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
@@ -24,17 +22,15 @@ func (r *Rule) Meet(mem memory.Allocator, stored, incoming arrow.RecordBatch, me
 	if mem == nil {
 		mem = memory.DefaultAllocator
 	}
+	for _, b := range []arrow.RecordBatch{stored, incoming} {
+		if err := r.layout.check(b.Schema()); err != nil {
+			return nil, nil, err
+		}
+	}
 	st := newState(r, mem, Base)
 	defer st.release()
-	base, err := st.l.newChunk(stored, nil)
-	if err != nil {
-		return nil, nil, fmt.Errorf("stored rows: %w", err)
-	}
+	base, in := st.l.keyless(stored), st.l.keyless(incoming)
 	defer base.release()
-	in, err := st.l.newChunk(incoming, nil)
-	if err != nil {
-		return nil, nil, fmt.Errorf("incoming rows: %w", err)
-	}
 	at := st.attach(in)
 	st.setBase(base)
 	defer st.setBase(nil)
