@@ -428,3 +428,6 @@ func (s *Store) onDisk(sec section) iter.Seq2[arrow.RecordBatch, error] {
 		}
 	}
 }
+
+// Bytes of rows that are held in memory, about.
+func (s *Store) Bytes() int64 { return s.bytes }
