@@ -399,7 +399,7 @@ func (s Spec) keys() (map[string]string, error) {
 			delete(options, key)
 		}
 	}
-	g, err := keygen.Open(keygen.Options{Properties: options})
+	g, err := keygen.Open(keygen.Options{Properties: options, Instant: "0", Task: "0"}) // automatic keys are made of the two
 	if err != nil {
 		return nil, err
 	}
