@@ -11,8 +11,8 @@ import (
 	pq "github.com/apache/arrow-go/v18/parquet/schema"
 )
 
-// maxPageValues bounds a page whose values take next to no room, as those of a column of one value.
-const maxPageValues = 1 << 20
+// maxPageValues bounds a page whose values take next to no room, as those of a column of few values: readers skip whole pages.
+const maxPageValues = 128 << 10
 
 // maxBound is the longest value that statistics hold. They are left out for chunks and pages with a longer one at an end.
 const maxBound = 4096

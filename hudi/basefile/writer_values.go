@@ -315,6 +315,9 @@ func (v *texts) add(from, to int) (int, error) {
 	return v.addPlain(from, to), nil
 }
 
+// shortText bytes are copied at once: what is too much of them is overwritten by the text behind it.
+const shortText = 32
+
 func (v *texts) addPlain(from, to int) int {
 	offsets, data := v.from.offsets[from:to+1], v.from.bytes
 	base, room := int(offsets[0]), v.limit-len(v.plain)
@@ -324,16 +327,21 @@ func (v *texts) addPlain(from, to int) int {
 		n = min(1+sort.Search(n-1, func(k int) bool { return total(k+1) >= room }), n)
 	}
 	at := len(v.plain)
-	v.plain = grown(v.plain, total(n))
+	v.plain = grown(v.plain, total(n)+shortText)
 	out := v.plain[at:]
 	start := offsets[0]
 	for _, end := range offsets[1 : n+1] {
 		size := end - start
 		binary.LittleEndian.PutUint32(out, uint32(size))
-		copy(out[4:], data[start:end])
+		if size <= shortText && int(start)+shortText <= len(data) {
+			*(*[shortText]byte)(out[4:]) = *(*[shortText]byte)(data[start:])
+		} else {
+			copy(out[4:], data[start:end])
+		}
 		out = out[4+size:]
 		start = end
 	}
+	v.plain = v.plain[:at+total(n)]
 	v.noteBounds(from, from+n)
 	return n
 }
@@ -360,7 +368,7 @@ func (v *texts) noteBounds(from, to int) {
 	v.low, v.high = append(v.low[:0], low...), append(v.high[:0], high...)
 }
 
-// textBounds compares eight bytes at once, from where the two bounds begin to differ: what lies between has the same start.
+// textBounds compares the first eight bytes as numbers, and more only where they are those of a bound.
 func (v *texts) textBounds(from, to int, low, high []byte) ([]byte, []byte) {
 	data := v.from.bytes
 	start := v.from.offsets[from]
@@ -379,13 +387,13 @@ func (v *texts) textBounds(from, to int, low, high []byte) ([]byte, []byte) {
 }
 
 // head is the first eight bytes as a number; shorter texts are filled up with zeros.
-func head(x []byte) uint64 {
+func head[T string | []byte](x T) uint64 {
 	if len(x) >= 8 {
-		return binary.BigEndian.Uint64(x)
+		return uint64(x[7]) | uint64(x[6])<<8 | uint64(x[5])<<16 | uint64(x[4])<<24 | uint64(x[3])<<32 | uint64(x[2])<<40 | uint64(x[1])<<48 | uint64(x[0])<<56
 	}
 	h := uint64(0)
-	for i, c := range x {
-		h |= uint64(c) << (56 - 8*i)
+	for i := range len(x) {
+		h |= uint64(x[i]) << (56 - 8*i)
 	}
 	return h
 }
