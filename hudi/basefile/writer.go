@@ -246,7 +246,7 @@ func codecOf(name string, level int) (compress.Compression, int, error) {
 }
 
 // Write adds the rows of a batch whose columns are those of the schema, meta columns first, in the types that
-// schema.Type.Arrow gives. The caller keeps the batch and may release it when Write returns.
+// schema.Type.Arrow gives; texts but record keys may be run-end encoded (see [Constant] and [WithMeta]). The caller keeps the batch and may release it when Write returns.
 func (w *Writer) Write(batch arrow.RecordBatch) error {
 	if w.err != nil {
 		return w.err
