@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sluicelake/sluice/hudi/config"
@@ -224,9 +225,11 @@ func (r *reconciler) both(table, rows *Field, p place) Field {
 	switch {
 	case out.Type.holdsNull():
 		out.Default = json.RawMessage("null")
+	case table.Default != nil && table.Type.number() && out.Type.Kind == String:
+		out.Default = json.RawMessage(strconv.Quote(string(table.Default)))
 	case table.Default != nil:
 		out.Default = table.Default
-	default:
+	case out.Type.String() == rows.Type.String():
 		out.Default = rows.Default
 	}
 	return out
@@ -268,7 +271,7 @@ func (r *reconciler) values(table, rows *Type, p place) *Type {
 			return &out
 		case Union:
 			if table.String() == rows.String() {
-				return table
+				return r.fresh(table, p)
 			}
 		}
 	}
@@ -298,6 +301,13 @@ func (r *reconciler) fresh(t *Type, p place) *Type {
 	case Array, Map:
 		out := *t
 		out.Items = r.freshItem(t.Items, p.in(map[Kind]string{Array: "element", Map: "value"}[t.Kind]))
+		return &out
+	case Union:
+		out := *t
+		out.Branches = make([]*Type, len(t.Branches))
+		for i, b := range t.Branches {
+			out.Branches[i] = r.fresh(b, p)
+		}
 		return &out
 	}
 	return plain(t)

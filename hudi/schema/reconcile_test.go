@@ -332,3 +332,113 @@ func TestReconcileShapes(t *testing.T) {
 		}
 	}
 }
+
+// TestReconcileOrder holds the order of columns and members against Apache Hudi 1.2.0, the first of our releases that keeps
+// the table's.
+func TestReconcileOrder(t *testing.T) {
+	d := load[deduced](t, "deduce_1.2.0.json")
+	compared := 0
+	for _, s := range d.Shapes {
+		for _, a := range s.Answers {
+			for _, label := range a.Options {
+				if strings.Contains(label, "reconcile") || a.Answer[0] == '"' {
+					continue // 1.2.0 leaves those in the order of the rows
+				}
+				got, _ := reconcile(t, parseRecorded(t, s.Table), parseRecorded(t, s.Rows), options(t, d.Options[label]))
+				want := parseRecorded(t, a.Answer)
+				if got == nil || sorted(got).String() != sorted(want).String() {
+					continue // TestReconcileShapes says why
+				}
+				compared++
+				if got.String() != want.String() {
+					t.Errorf("%s / %s: %s, want %s", s.Name, label, brief(got), brief(want))
+				}
+			}
+		}
+	}
+	if compared < 150 {
+		t.Errorf("%d schemas compared", compared)
+	}
+}
+
+// TestReconcileErrors: what a refusal says.
+func TestReconcileErrors(t *testing.T) {
+	record := func(fields string) *schema.Type {
+		return parseRecorded(t, json.RawMessage(`{"type":"record","name":"t_record","namespace":"hoodie.t","fields":[`+fields+`]}`))
+	}
+	const id = `{"name":"id","type":"string"}`
+	money := `{"type":"fixed","name":"m%d","size":%d,"logicalType":"decimal","precision":%d,"scale":2}`
+	for _, c := range []struct {
+		table, rows string
+		o           schema.ReconcileOptions
+		want        string
+	}{
+		{id + `,{"name":"a","type":["null","long"]}`, id, schema.ReconcileOptions{},
+			"the rows do not fit the table: column a (long in the table) is missing from the rows: add it to them, set hoodie.write.set.null.for.missing.columns=true to fill it with null, or hoodie.datasource.write.schema.allow.auto.evolution.column.drop=true to drop it from the table"},
+		{id + `,{"name":"a","type":"long"}`, id, schema.ReconcileOptions{KeepMissing: true},
+			"the rows do not fit the table: column a (long in the table) is required and missing from the rows: add it to them, or set hoodie.write.set.null.for.missing.columns=true to make it nullable"},
+		{id + `,{"name":"a","type":{"type":"array","items":["null","boolean"]}},{"name":"b","type":"bytes"}`, id + `,{"name":"a","type":{"type":"array","items":["null","long"]}},{"name":"b","type":"int"}`, schema.ReconcileOptions{},
+			"the rows do not fit the table: column a.element is boolean in the table and long in the rows: cast it to boolean; column b is bytes in the table and int in the rows: cast it to bytes"},
+		{id + `,{"name":"a","type":` + fmt.Sprintf(money, 1, 5, 10) + `}`, id + `,{"name":"a","type":` + fmt.Sprintf(money, 2, 6, 12) + `}`, schema.ReconcileOptions{},
+			"the rows do not fit the table: column a is decimal(10,2) in the table and decimal(12,2) in the rows: cast it to decimal(10,2)"},
+		{id, id + `,{"name":"a","type":"null"},{"name":"b","type":["null",{"type":"map","values":"null"}]}`, schema.ReconcileOptions{},
+			"the rows do not fit the table: column a has no type, all its values are null: cast it to one, or leave it out; column b.value has no type, all its values are null: cast it to one, or leave it out"},
+		{id, id + `,{"name":"a","type":"int"}`, schema.ReconcileOptions{},
+			"the rows do not fit the table: column a is new and required (int in the rows), but older rows of the table have no value: make it nullable, give it a default, or set hoodie.write.set.null.for.missing.columns=true"},
+		{id, id + `,{"name":"a","type":["null","int"]},{"name":"A","type":["null","int"]}`, schema.ReconcileOptions{},
+			"the rows do not fit the table: column A stands twice in the rows (the other is a): rename or drop one"},
+		{id, `{"name":"ID","type":"string"},{"name":"n","type":["null",{"type":"record","name":"node","fields":[{"name":"next","type":["null","node"]}]}]}`, schema.ReconcileOptions{},
+			"the rows do not fit the table: column n.next is a record that holds itself, or is nested deeper than 64 levels"},
+		{id, `{"name":"_hoodie_commit_time","type":"string"},{"name":"a","type":["null","int"]}`, schema.ReconcileOptions{AllowDrop: true}, ""},
+		{`{"name":"_hoodie_commit_time","type":"string"}`, ``, schema.ReconcileOptions{}, "the rows do not fit the table: neither the table nor the rows have a column"},
+	} {
+		_, err := schema.Reconcile(record(c.table), record(c.rows), c.o)
+		if got := fmt.Sprint(err); got != c.want && !(err == nil && c.want == "") {
+			t.Errorf("table %s, rows %s:\n got %s\nwant %s", c.table, c.rows, got, c.want)
+		}
+	}
+	if _, err := schema.Reconcile(nil, nil, schema.ReconcileOptions{}); !errors.Is(err, schema.ErrReconcile) {
+		t.Errorf("nothing at all: %v", err)
+	}
+}
+
+// TestReconcileNames: two types of one name, as an Avro file may bring them beside the table's, end up with two.
+func TestReconcileNames(t *testing.T) {
+	money := `{"type":"fixed","name":"money","namespace":"shop","size":5,"logicalType":"decimal","precision":10,"scale":2}`
+	rows := parseRecorded(t, json.RawMessage(`{"type":"record","name":"t_record","namespace":"hoodie.t","fields":[{"name":"a","type":`+money+`},{"name":"b","type":"shop.money"},
+		{"name":"l","type":{"type":"array","items":["null",{"type":"record","name":"place","namespace":"shop","fields":[{"name":"c","type":"shop.money"}]}]}}]}`))
+	first, err := schema.Reconcile(nil, rows, schema.ReconcileOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fixed := func(path string) string {
+		return `{"type":"fixed","name":"fixed","namespace":"hoodie.t.t_record.` + path + `","size":5,"logicalType":"decimal","precision":10,"scale":2}`
+	}
+	fields := `{"name":"a","type":` + fixed("a") + `},{"name":"b","type":` + fixed("b") + `},{"name":"l","type":{"type":"array","items":["null",{"type":"record","name":"place","namespace":"shop","fields":[{"name":"c","type":` + fixed("l.c") + `}]}]}}`
+	if want := `{"type":"record","name":"t_record","namespace":"hoodie.t","fields":[` + fields + `]}`; first.String() != want {
+		t.Errorf("got  %s\nwant %s", first, want)
+	}
+	second := parseRecorded(t, json.RawMessage(`{"type":"record","name":"t_record","namespace":"hoodie.t","fields":[{"name":"x","type":["null",{"type":"record","name":"place","namespace":"shop","fields":[{"name":"d","type":"int"}]}],"default":null}]}`))
+	got, err := schema.Reconcile(first, second, schema.ReconcileOptions{NullForMissing: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, _ := got.Field("x")
+	if value, _ := x.Type.Optional(); value == nil || value.Name != "hoodie.t.t_record.x" {
+		t.Errorf("the new record is called %v, the name of the table's other record", x.Type)
+	}
+	if again, err := schema.ParseString(got.String()); err != nil || again.String() != got.String() {
+		t.Errorf("%s: %v", got, err)
+	}
+}
+
+func TestReconcileOptionsSet(t *testing.T) {
+	p := config.NewProperties()
+	p.Set("hoodie.write.set.null.for.missing.columns", " True ")
+	p.Set("hoodie.datasource.write.reconcile.schema", "yes")
+	var o schema.ReconcileOptions
+	err := o.Set(p)
+	if want := (schema.ReconcileOptions{NullForMissing: true}); o != want || err == nil || !strings.Contains(err.Error(), `reconcile.schema is "yes"`) {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
