@@ -207,6 +207,8 @@ func TestReconcilePairs(t *testing.T) {
 			got, text := reconcile(t, record(table), record(rows), schema.ReconcileOptions{})
 			if got != nil {
 				text = sorted(got).Fields[0].Type.String()
+				resolves(t, record(table), got, schema.ResolveOptions{Table: got})
+				resolves(t, record(rows), got, schema.ResolveOptions{Table: got, SchemaOnRead: true})
 			}
 			var want string
 			switch err := json.Unmarshal(answer, &want); {
@@ -242,6 +244,22 @@ func TestReconcilePairs(t *testing.T) {
 		if !ok {
 			t.Errorf("no pair needs %v", betterPairs[i])
 		}
+	}
+}
+
+// resolves: older files of the table, or the rows, can be brought to the new schema.
+func resolves(t *testing.T, from, to *schema.Type, o schema.ResolveOptions) {
+	t.Helper()
+	a, err := from.Arrow()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := to.Arrow()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := schema.Resolve(a, b, o); err != nil {
+		t.Errorf("%s became %s: %v", brief(from), brief(to), err)
 	}
 }
 
