@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/sluicelake/sluice/hudi/config"
 )
@@ -153,10 +154,9 @@ func (r *reconciler) record(table, rows *Type, p place) *Type {
 	return &out
 }
 
-// match gives the index in rows of each field of the table, or -1. Members of rows whose names differ in case only are
-// refused: no reader that ignores case could tell them apart.
+// match gives the index in rows of each field of the table, or -1.
 func (r *reconciler) match(table, rows *Type, p place) []int {
-	r.twins(rows, p)
+	r.names(rows, p)
 	source := make([]int, len(table.Fields))
 	for i := range table.Fields {
 		source[i] = -1
@@ -174,7 +174,9 @@ func (r *reconciler) match(table, rows *Type, p place) []int {
 	return source
 }
 
-func (r *reconciler) twins(rows *Type, p place) {
+// names refuses members of rows that differ in case only, as no reader that ignores case could tell them apart, and names
+// that Avro's Java parser does not take.
+func (r *reconciler) names(rows *Type, p place) {
 	seen := map[string]string{}
 	for _, f := range rows.Fields {
 		folded := strings.ToLower(f.Name)
@@ -182,7 +184,20 @@ func (r *reconciler) twins(rows *Type, p place) {
 			r.refuse(p.in(f.Name), "stands twice in the rows (the other is %s): rename or drop one", other)
 		}
 		seen[folded] = f.Name
+		if !validName(f.Name) {
+			r.refuse(p.in(f.Name), "has a name that Avro does not take: rename it, with letters, digits and _ alone and no digit in front")
+		}
 	}
+}
+
+// validName follows Java, which looks at 16-bit characters.
+func validName(name string) bool {
+	for i, ch := range name {
+		if ch != '_' && (ch > 0xFFFF || !unicode.IsLetter(ch) && (i == 0 || !unicode.IsDigit(ch))) {
+			return false
+		}
+	}
+	return name != ""
 }
 
 // missing is a column of the table that the rows lack; false drops it.
@@ -290,7 +305,7 @@ func (r *reconciler) fresh(t *Type, p place) *Type {
 			r.refuse(p, "is a record that holds itself, or is nested deeper than %d levels", maxDepth)
 			return t
 		}
-		r.twins(t, p)
+		r.names(t, p)
 		p = p.within(t)
 		out := *t
 		out.Fields = make([]Field, len(t.Fields))
@@ -309,6 +324,9 @@ func (r *reconciler) fresh(t *Type, p place) *Type {
 			out.Branches[i] = r.fresh(b, p)
 		}
 		return &out
+	}
+	if t.Logical == Decimal && (t.Scale < 0 || t.Scale > t.Precision) {
+		r.refuse(p, "is a %s, of which Avro knows none: cast it to another decimal", t.describe())
 	}
 	return plain(t)
 }

@@ -104,6 +104,9 @@ func reconcile(t *testing.T, table, rows *schema.Type, o schema.ReconcileOptions
 	if again, err := schema.ParseString(got.String()); err != nil || again.String() != got.String() {
 		t.Errorf("%s can't be read back: %v", got, err)
 	}
+	if again, err := schema.Reconcile(got, rows, o); err != nil || again.String() != got.String() {
+		t.Errorf("the same rows once more make %s of %s: %v", again, got, err)
+	}
 	return got, got.String()
 }
 
@@ -405,6 +408,8 @@ func TestReconcileErrors(t *testing.T) {
 			"the rows do not fit the table: column a is new and required (int in the rows), but older rows of the table have no value: make it nullable, give it a default, or set hoodie.write.set.null.for.missing.columns=true"},
 		{id, id + `,{"name":"a","type":["null","int"]},{"name":"A","type":["null","int"]}`, schema.ReconcileOptions{},
 			"the rows do not fit the table: column A stands twice in the rows (the other is a): rename or drop one"},
+		{id, id + `,{"name":"a-b","type":["null","int"]},{"name":"größe_2","type":["null",{"type":"record","name":"r","fields":[{"name":"2","type":"int"}]}]}`, schema.ReconcileOptions{},
+			"the rows do not fit the table: column a-b has a name that Avro does not take: rename it, with letters, digits and _ alone and no digit in front; column größe_2.2 has a name that Avro does not take: rename it, with letters, digits and _ alone and no digit in front"},
 		{id, `{"name":"ID","type":"string"},{"name":"n","type":["null",{"type":"record","name":"node","fields":[{"name":"next","type":["null","node"]}]}]}`, schema.ReconcileOptions{},
 			"the rows do not fit the table: column n.next is a record that holds itself, or is nested deeper than 64 levels"},
 		{id, `{"name":"_hoodie_commit_time","type":"string"},{"name":"a","type":["null","int"]}`, schema.ReconcileOptions{AllowDrop: true}, ""},
@@ -459,4 +464,23 @@ func TestReconcileOptionsSet(t *testing.T) {
 	if want := (schema.ReconcileOptions{NullForMissing: true}); o != want || err == nil || !strings.Contains(err.Error(), `reconcile.schema is "yes"`) {
 		t.Errorf("%+v, %v", o, err)
 	}
+}
+
+// FuzzReconcile: whatever the schemas, a result can be read back, and the same rows change it no more.
+func FuzzReconcile(f *testing.F) {
+	f.Add(`{"type":"record","name":"t","fields":[{"name":"a","type":["int","null"],"default":1},{"name":"e","type":{"type":"enum","name":"e","symbols":["x"]}}]}`,
+		`{"type":"record","name":"t","fields":[{"name":"A","type":"long"},{"name":"l","type":{"type":"array","items":["null",{"type":"fixed","name":"m","size":4}]}}]}`, true, true, false)
+	f.Add(`{"type":"record","name":"t","fields":[{"name":"n","type":["null","t"]}]}`, `{"type":"record","name":"t","fields":[{"name":"n","type":["null","int","t"]}]}`, false, true, false)
+	f.Add(`{"type":"record","name":"t","fields":[{"name":"a","type":"int","default":7}]}`, `{"type":"record","name":"u","fields":[{"name":"a","type":"string","default":"x"},{"name":"m","type":{"type":"map","values":"u2"}}]}`, false, false, true)
+	f.Fuzz(func(t *testing.T, table, rows string, keep, nulls, drop bool) {
+		a, err := schema.ParseString(table)
+		if err != nil {
+			a = nil
+		}
+		b, err := schema.ParseString(rows)
+		if err != nil {
+			return
+		}
+		reconcile(t, a, b, schema.ReconcileOptions{KeepMissing: keep, NullForMissing: nulls, AllowDrop: drop})
+	})
 }
