@@ -119,6 +119,34 @@ func TestOperations(t *testing.T) {
 	}
 }
 
+// Columns come, widen and are missed, and older rows follow (tools C.8).
+func TestSchemaChanges(t *testing.T) {
+	field := func(name string, dt arrow.DataType) arrow.Field {
+		return arrow.Field{Name: name, Type: dt, Nullable: true}
+	}
+	id, p, ts := columns.Field(0), columns.Field(1), columns.Field(3)
+	small := arrow.NewSchema([]arrow.Field{id, p, field("v", arrow.PrimitiveTypes.Int32), ts}, nil)
+	wide := arrow.NewSchema([]arrow.Field{ts, field("more", arrow.BinaryTypes.String), field("v", arrow.PrimitiveTypes.Int64), p, id}, nil)
+	s := create(t, nil)
+	run(t, s, operation.Insert, rows(t, small, `{"id":"a","p":"x","v":1,"ts":1},{"id":"b","p":"x","v":2,"ts":1}`), conf())
+	r := run(t, s, operation.Upsert, rows(t, wide, `{"id":"b","p":"x","v":5000000000,"ts":2,"more":"new"}`), conf())
+	got := dump(t, s)
+	if got[0]["v"] != 1.0 || got[0]["more"] != nil || got[1]["v"] != 5e9 || got[1]["more"] != "new" {
+		t.Errorf("%v", got)
+	}
+	if text := r.Commit.ExtraMetadata["schema"]; strings.Index(text, `"id"`) > strings.Index(text, `"v"`) || !strings.Contains(text, `"more"`) {
+		t.Errorf("the commit stores %s", text)
+	}
+	if _, err := operation.Run(context.Background(), s, operation.Upsert, rows(t, small, `{"id":"b","p":"x","v":7,"ts":3}`), operation.Options{Conf: conf()}); err == nil || !strings.Contains(err.Error(), "more") {
+		t.Errorf("a missing column: %v", err)
+	}
+	run(t, s, operation.Upsert, rows(t, small, `{"id":"b","p":"x","v":7,"ts":3}`), conf("hoodie.write.set.null.for.missing.columns", "true"))
+	if got := dump(t, s); got[1]["v"] != 7.0 || got[1]["more"] != nil {
+		t.Errorf("%v", got)
+	}
+	sound(t, s)
+}
+
 // Rows that are marked as deleted (tools E): they remove stored rows in upserts alone, and are never stored.
 func TestMarkedRows(t *testing.T) {
 	s := create(t, nil)
@@ -375,7 +403,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"a missing key column", operation.Upsert, rows(t, noKey, `{"p":"x","v":1,"ts":1}`), nil, "id"},
 		{"a null key", operation.Upsert, rows(t, columns, `{"id":null,"p":"x","v":1,"ts":1}`), nil, "cannot be null or empty"},
-		{"another type", operation.Upsert, rows(t, arrow.NewSchema([]arrow.Field{columns.Field(0), columns.Field(1), {Name: "v", Type: arrow.BinaryTypes.String, Nullable: true}, columns.Field(3), columns.Field(4), columns.Field(5)}, nil), `{"id":"a","p":"x","v":"one","ts":1}`), nil, "v"},
+		{"another type", operation.Upsert, rows(t, arrow.NewSchema([]arrow.Field{columns.Field(0), columns.Field(1), {Name: "v", Type: arrow.FixedWidthTypes.Boolean, Nullable: true}, columns.Field(3), columns.Field(4), columns.Field(5)}, nil), `{"id":"a","p":"x","v":true,"ts":1}`), nil, "column v"},
 		{"a column twice", operation.Upsert, operation.Rows{Schema: arrow.NewSchema([]arrow.Field{columns.Field(0), columns.Field(1), columns.Field(2), columns.Field(2)}, nil)}, nil, `"v"`},
 		{"null ordering", operation.Upsert, rows(t, columns, `{"id":"a","p":"x","v":1,"ts":null}`), nil, "rdering value is null"},
 		{"an unknown ordering column", operation.Upsert, short(t, "a x 1"), []string{"hoodie.datasource.write.precombine.field", "nots"}, "nots(Part -nots) field not found in record"},

@@ -205,7 +205,7 @@ func (j *job) newKeyMaker(ctx context.Context) (*keyMaker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.toRow, err = schema.Resolve(j.rows.Schema, want, schema.ResolveOptions{File: "the rows to write", Table: j.data}); err != nil {
+	if k.toRow, err = schema.Resolve(j.rows.Schema, want, schema.ResolveOptions{File: "the rows to write", Table: j.data, SchemaOnRead: true}); err != nil {
 		return nil, err
 	}
 	for i, f := range want.Fields() {
