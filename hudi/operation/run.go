@@ -36,7 +36,7 @@ func Run(ctx context.Context, store storage.Store, kind Kind, rows Rows, o Optio
 	if err != nil {
 		return nil, err
 	}
-	j := &job{settings: s, store: store, cfg: cfg, rows: rows, slotOf: map[filegroup.Group]int32{}, listed: map[string]bool{}, stats: &collector{}}
+	j := &job{settings: s, store: store, cfg: cfg, rows: rows, inPart: map[int32][]int32{}, listed: map[string]bool{}, stats: &collector{}}
 	if err := j.begin(ctx); err != nil {
 		if errors.Is(err, errNothing) {
 			return &j.result, nil
@@ -75,8 +75,8 @@ type job struct {
 
 	paths  paths
 	slots  []slot
-	slotOf map[filegroup.Group]int32
-	listed map[string]bool // partitions whose slots are known
+	inPart map[int32][]int32 // slots by partition
+	listed map[string]bool   // partitions whose slots are known
 	fenced map[filegroup.Group]string
 
 	stats  *collector
