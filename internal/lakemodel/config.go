@@ -142,7 +142,7 @@ func (c *Config) chooseFields(r *rand.Rand) {
 // randomFiles makes small files, and many.
 func randomFiles(r *rand.Rand) map[string]string {
 	return map[string]string{
-		"hoodie.index.bloom.num_entries":          pick(r, []string{"100", "1000", "60000"}),
+		"hoodie.index.bloom.num_entries":          pick(r, []string{"100", "100", "1000", "1000", "1000", "60000"}),
 		"hoodie.bloom.index.filter.type":          pick(r, []string{"SIMPLE", "DYNAMIC_V0"}),
 		"hoodie.bloom.index.prune.by.ranges":      pick(r, []string{"true", "false"}),
 		"hoodie.parquet.compression.codec":        pick(r, []string{"gzip", "snappy", "zstd", "uncompressed"}),

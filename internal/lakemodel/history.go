@@ -144,7 +144,7 @@ func (m *Maker) random() Step {
 		{1, m.deletePartition},
 	}
 	if m.config.Keygen != Keyless {
-		choices = append(choices, choice{9, m.Upsert}, choice{1, m.softDelete}, choice{3, m.Delete})
+		choices = append(choices, choice{9, m.upsert}, choice{1, m.softDelete}, choice{3, m.remove})
 		if m.config.Index != "BUCKET" { // which says of every key of a bucket that has a file that it is stored
 			choices = append(choices, choice{2, m.dropDuplicates})
 		}
@@ -162,7 +162,7 @@ func (m *Maker) random() Step {
 			return c.do()
 		}
 	}
-	return m.Upsert()
+	return m.upsert()
 }
 
 // evolve changes the columns of all later rows: a new one, a wider one, another order.
@@ -224,9 +224,9 @@ func (m *Maker) dropDuplicates() Step {
 	return s
 }
 
-// Upsert writes newer, late and equally old versions of rows, versions that say that they are deleted, and new rows; now
+// upsert writes newer, late and equally old versions of rows, versions that say that they are deleted, and new rows; now
 // and then a key comes twice.
-func (m *Maker) Upsert() Step {
+func (m *Maker) upsert() Step {
 	s := m.step("upsert")
 	for range 2 + m.rand.IntN(12) {
 		s.Rows = append(s.Rows, m.change())
@@ -313,13 +313,13 @@ func (m *Maker) softDelete() Step {
 		s.Rows = append(s.Rows, r)
 	}
 	if len(s.Rows) == 0 {
-		return m.Upsert()
+		return m.upsert()
 	}
 	return s
 }
 
-// Delete removes keys; some are not there. The rows have all columns, or those that name a row.
-func (m *Maker) Delete() Step {
+// remove deletes keys; some are not there. The rows have all columns, or those that name a row.
+func (m *Maker) remove() Step {
 	s := m.step("delete")
 	s.Combine = true
 	for range 1 + m.rand.IntN(8) {
@@ -419,4 +419,12 @@ func (m *Maker) deletePartition() Step {
 // named reports whether a column names a row: key, partition, ordering.
 func (m *Maker) named(column string) bool {
 	return column == m.config.Ordering || slices.Contains(m.config.Keys, column) || slices.Contains(m.config.Partitions, column)
+}
+
+// Turn makes two more steps: changes and deletes, or inserts where rows have no keys of their own.
+func (m *Maker) Turn() []Step {
+	if m.config.Keygen == Keyless {
+		return []Step{m.take(m.insert("insert", 5)), m.take(m.insert("insert", 5))}
+	}
+	return []Step{m.take(m.upsert()), m.take(m.remove())}
 }

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -69,19 +68,6 @@ func write(t *testing.T, s *spark.Session, dir string, h *lakemodel.History, ste
 	return s.Write(dir, spark.Write{Query: query, Options: o})
 }
 
-// pathColumns are the partition columns that Spark fills from the folder, with another value than the row has: time formats, and
-// folders in which a global index keeps a row that names another.
-func pathColumns(h *lakemodel.History) []string {
-	c := h.Config
-	if c.Global() && !c.Moves {
-		return c.Partitions
-	}
-	if slices.Contains(c.Partitions, "made") {
-		return c.Partitions
-	}
-	return nil
-}
-
 var others = []string{"_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"}
 
 // differ says how rows that Spark read differ from the model's.
@@ -91,7 +77,7 @@ func differ(t *testing.T, h *lakemodel.History, table *lakemodel.Table, got rows
 	if err != nil {
 		t.Fatal(err)
 	}
-	ignore := append(pathColumns(h), others...)
+	ignore := append(h.Config.PathColumns(), others...)
 	if len(h.Config.Keys) == 0 {
 		ignore = append(ignore, "_hoodie_record_key")
 	}
