@@ -70,6 +70,11 @@ func Start(ctx context.Context, store storage.Store, h *History) (*Writer, error
 	return &Writer{Store: store, History: h, Table: NewTable(&h.Config), rand: rand.New(rand.NewPCG(h.Seed, 7))}, nil
 }
 
+// Follow is a Writer for a table that somebody else made, and that should hold what the model has.
+func Follow(store storage.Store, h *History, table *Table) *Writer {
+	return &Writer{Store: store, History: h, Table: table, Foreign: true, rand: rand.New(rand.NewPCG(h.Seed, 7))}
+}
+
 // Do does one step, on the table and on the model.
 func (w *Writer) Do(ctx context.Context, s Step) error {
 	result, err := w.Run(ctx, s)

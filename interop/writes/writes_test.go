@@ -19,6 +19,7 @@ import (
 	"github.com/sluicelake/sluice/internal/lakemodel"
 	"github.com/sluicelake/sluice/interop/rows"
 	"github.com/sluicelake/sluice/interop/spark"
+	"github.com/sluicelake/sluice/storage/local"
 )
 
 var (
@@ -93,7 +94,8 @@ func clone(all []rows.Row) []rows.Row {
 	return out
 }
 
-// The model is what Sluice is held against, so it is held against Apache Hudi 0.15.0 first: Spark does the same steps.
+// The model is what Sluice is held against, so it is held against Apache Hudi 0.15.0 first: Spark does the same steps. The other
+// readers are held against tables that Sluice did not write, to know what they make of those.
 //
 //	go test -tags interop ./interop/writes -run 'TestModel/seed=7$' -v
 func TestModel(t *testing.T) {
@@ -118,6 +120,11 @@ func TestModel(t *testing.T) {
 					t.Fatalf("after step %d, %s: %s", n, step, d)
 				}
 			}
+			store, err := local.New(dir, local.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			everyone(t, lakemodel.Follow(store, h, table), dir, "Apache Hudi's own table")
 		})
 	}
 }
