@@ -100,6 +100,9 @@ func (j *job) begin(ctx context.Context) error {
 	if err := j.refuse(); err != nil {
 		return err
 	}
+	if err := unambiguous(j.rows.Schema); err != nil {
+		return err
+	}
 	if err := j.checkKeys(ctx); err != nil {
 		return err
 	}
@@ -265,12 +268,15 @@ func (j *job) compile(ctx context.Context) (err error) {
 	if !j.cfg.PopulateMetaFields {
 		j.writer.Bloom = nil
 	}
-	j.slim = slimSchema(j.full, j.kind == Delete)
+	j.slim = slimSchema(j.full, j.kind == Delete || j.kind == DeletePartition)
 	if j.kind == DeletePartition && len(j.partitions) > 0 {
 		return nil
 	}
 	if j.keys, err = j.newKeyMaker(ctx); err != nil {
 		return err
+	}
+	if j.kind == Delete || j.kind == DeletePartition {
+		return nil // nothing meets
 	}
 	return j.compileRules()
 }
@@ -290,8 +296,7 @@ func (j *job) compileRules() (err error) {
 			o.Props[k] = v
 		}
 	}
-	o.OrderingFields, err = j.checkOrdering(o.OrderingFields)
-	if err != nil || j.kind == Delete {
+	if o.OrderingFields, err = j.checkOrdering(o.OrderingFields); err != nil {
 		return err
 	}
 	j.ordering = o.OrderingFields
@@ -311,7 +316,7 @@ func (j *job) checkOrdering(fields []string) ([]string, error) {
 			out = append(out, f)
 			continue
 		}
-		if j.combine && j.orderGiven && j.kind != Delete {
+		if j.combine && j.orderGiven {
 			return nil, fmt.Errorf("%s(Part -%s) field not found in record. Acceptable fields were :%v: name a column of the rows with %s, or none", f, f, columnNames(j.data), optOrdering)
 		}
 	}

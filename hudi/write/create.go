@@ -404,8 +404,7 @@ func (s Spec) keys() (map[string]string, error) {
 	if s.BareComplexKey {
 		options[keygen.KeyNewEncoding], options[keygen.KeyWriteVersion] = "true", strconv.Itoa(tableVersion)
 	}
-	// Generators that make keys of their own want the instant of a write. What is stored does not depend on it.
-	g, err := keygen.Open(keygen.Options{Properties: options, Instant: "00000000000000000", Task: "0"})
+	g, err := keygen.Open(keygen.Options{Properties: options, Instant: "0", Task: "0"}) // automatic keys are made of the two
 	if err != nil {
 		return nil, err
 	}
