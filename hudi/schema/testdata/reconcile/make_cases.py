@@ -397,7 +397,8 @@ class Writer:
             for how in ({"operation": "insert"}, {"table_type": "MERGE_ON_READ"}):
                 for label in ("default", "reconcile", "nulls"):
                     add(name, table, rows, label, **how)
-        every = ", ".join(f"v{i} {kind}" for i, kind in enumerate(k for k in VALUES if k != "void"))
+        kinds = [k for k in VALUES if k not in ("void", "timestamp_ntz")]  # 0.15.0 knows neither
+        every = ", ".join(f"v{i} {kind}" for i, kind in enumerate(kinds))
         add("every type", every, every, "default")
         return {"values": self.values(), "cases": cases}
 
