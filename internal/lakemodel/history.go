@@ -117,10 +117,10 @@ func (m *Maker) take(s Step) Step {
 
 func (m *Maker) first() Step {
 	if m.config.Keygen == Keyless || m.rand.IntN(2) == 0 {
-		return m.insert(pick(m.rand, []string{"insert", "bulk_insert"}), 30+m.rand.IntN(50))
+		return m.insert(pick(m.rand, []string{"insert", "bulk_insert"}), 25+m.rand.IntN(35))
 	}
 	s := m.step("upsert")
-	for range 30 + m.rand.IntN(50) {
+	for range 25 + m.rand.IntN(35) {
 		s.Rows = append(s.Rows, m.row(m.newKey()))
 	}
 	s.Combine = true
