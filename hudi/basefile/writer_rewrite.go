@@ -41,8 +41,10 @@ const DefaultCopyBytes = 1 << 20
 // changes replaced or left out, then the appended rows. Rows that are not touched keep all their columns but _hoodie_file_name.
 //
 // A row group without a touched row is not decoded when the old file stores its columns just as the new one would: the
-// compressed column chunks are copied, and only that of _hoodie_file_name is written anew. The bloom filter and the key range
-// are made from all keys of the new file, for which the key column of copied row groups is read.
+// compressed column chunks are copied, and only that of _hoodie_file_name is written anew.
+//
+// The bloom filter and the key range are those of all keys of the new file. While every changed row keeps its key, they go on from
+// those of the old file, where that has the same options; else they are made from the keys.
 //
 // Rewrite releases the batches that it receives. It holds one row group of the new file, compressed, and a few batches.
 func Rewrite(ctx context.Context, old File, store storage.Store, name string, changes iter.Seq2[Change, error], appended iter.Seq2[arrow.RecordBatch, error],
@@ -62,9 +64,11 @@ func Rewrite(ctx context.Context, old File, store storage.Store, name string, ch
 	}
 	r.changes.pull, r.changes.stop = iter.Pull2(changes)
 	defer r.changes.close()
+	w.keys.inherit(old)
 	if err := r.oldRows(ctx); err != nil {
 		return storage.Info{}, Summary{}, w.wrap(err)
 	}
+	w.keys.inherited = false // appended keys are new
 	if appended != nil {
 		for batch, err := range appended {
 			if err != nil {
@@ -164,7 +168,7 @@ func (r *rewriting) decode(ctx context.Context, g int) error {
 			batch.Release()
 			batch.RecordBatch = whole
 		}
-		if err := r.merge(batch); err != nil {
+		if err := r.merge(ctx, batch); err != nil {
 			return err
 		}
 	}
@@ -172,7 +176,7 @@ func (r *rewriting) decode(ctx context.Context, g int) error {
 }
 
 // merge writes one batch of the old file with its changes. Nothing is put together: the writer takes runs of rows.
-func (r *rewriting) merge(batch Batch) error {
+func (r *rewriting) merge(ctx context.Context, batch Batch) error {
 	batches := []arrow.RecordBatch{batch.RecordBatch}
 	defer func() {
 		for _, b := range batches {
@@ -205,11 +209,36 @@ func (r *rewriting) merge(batch Batch) error {
 			}
 			runs = appendRun(runs, rowRun{batch: current, row: int64(r.changes.at), rows: 1})
 		}
+		if r.w.keys.inherited && !r.keepsKey(batch, row) {
+			if err := r.disinherit(ctx, batch.FirstRow); err != nil {
+				return err
+			}
+		}
 		r.changes.advance()
 		at = row + 1
 	}
 	runs = appendRun(runs, rowRun{row: at - batch.FirstRow, rows: end - at})
 	return r.w.writeRuns(batches, runs)
+}
+
+// keepsKey says whether the change at hand leaves the key of its row, which is in the batch.
+func (r *rewriting) keepsKey(batch Batch, row int64) bool {
+	if r.changes.now.Batch == nil {
+		return false
+	}
+	old, ok := batch.Column(r.w.keys.column).(*array.String)
+	now, too := r.changes.now.Batch.Column(r.w.keys.column).(*array.String)
+	at := int(row - batch.FirstRow)
+	return ok && too && old.IsValid(at) && now.IsValid(r.changes.at) && old.Value(at) == now.Value(r.changes.at)
+}
+
+// disinherit makes the filter from the keys after all: first those of the old rows before end, which were kept and written.
+func (r *rewriting) disinherit(ctx context.Context, end int64) error {
+	if err := r.w.keys.restart(); err != nil || end == 0 {
+		return err
+	}
+	o := ScanOptions{Table: r.o.Scan.Table, Names: r.o.Scan.Names, SchemaOnRead: r.o.Scan.SchemaOnRead, Alloc: r.w.options.Alloc}
+	return r.w.keys.addOld(ctx, r.old, o, 0, end)
 }
 
 // appendRun joins a run to the last one where it goes on.

@@ -127,6 +127,27 @@ func (f *Filter) Test(key []byte) (bool, error) {
 	return h.test(f.rows), nil
 }
 
+// Continue makes an empty filter go on where another ended, which was read and holds so many keys: bit for bit as if the same keys had
+// been added in their order. It is false, and nothing happens, when the other has another shape, did not count as many keys, or was
+// full, as its text does not tell which row comes next.
+func (f *Filter) Continue(other *Filter, keys int64) bool {
+	if other.kind != f.kind || other.hash != f.hash || other.hashes != f.hashes || other.bits != f.bits {
+		return false
+	}
+	if f.kind == DynamicV0 {
+		full := int64(len(other.rows)-1) * f.perRow
+		if other.perRow != f.perRow || other.inRow > f.perRow || full+other.inRow != keys || full >= f.limit && full > 0 {
+			return false
+		}
+		f.inRow = other.inRow
+	}
+	f.rows = f.rows[:0]
+	for _, row := range other.rows {
+		f.rows = append(f.rows, append([]byte(nil), row...))
+	}
+	return true
+}
+
 // AddAll adds every key of a column, in order. Nulls are an error, as records without a key are.
 func (f *Filter) AddAll(keys *array.String) error { return f.AddRows(keys, 0, keys.Len()) }
 
