@@ -383,7 +383,7 @@ func (c *compiler) selectQuery(b *selectBody, order []orderItem, outer *scope, e
 	}
 	if b.having != nil {
 		h := *s
-		h.aliases, h.first = out, true
+		h.aliases = out // columns before aliases, as in Spark
 		grouped += " HAVING " + c.condition(*b.having, &h, "HAVING")
 	}
 	columns := make([]Field, len(out))
