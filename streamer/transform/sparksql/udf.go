@@ -26,7 +26,8 @@ type Function struct {
 	// In and Out are among Boolean, Int, Long, Double, String, Binary, Date and Timestamp. Where an argument is null, so is the result.
 	In  []Kind
 	Out Kind
-	// Call computes one value; false is null. Errors end the query. It may be called from several goroutines at once.
+	// Call computes one value; false is null. Errors end the query. It may be called from several goroutines at once. The texts of
+	// arguments are valid during the call alone.
 	Call func(args []Arg) (Arg, bool, error)
 }
 
@@ -47,9 +48,10 @@ func (c *cache[T]) get(s string) (T, error) {
 	if v, ok := c.m.Load(s); ok {
 		return v.(T), nil
 	}
+	s = strings.Clone(s) // arguments live no longer than their vector, what is compiled keeps parts of them
 	v, err := c.compile(s)
 	if err == nil {
-		c.m.Store(strings.Clone(s), v)
+		c.m.Store(s, v)
 	}
 	return v, err
 }
