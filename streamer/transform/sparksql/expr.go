@@ -433,7 +433,32 @@ func (c *compiler) compare(op string, l, r val, pos int) val {
 		v.null = false
 		return v
 	}
+	if op != "=" && op != "<>" {
+		l.sql, r.sql = c.orderKey(l, pos), c.orderKey(r, pos)
+	}
 	return made(simple(Boolean), "(%s "+op+" %s)", l, r)
+}
+
+// orderKey is something that DuckDB orders as Spark orders the value. Inside of arrays and structs a null is the smallest for
+// Spark and the largest for DuckDB, so each part goes behind a boolean that tells whether it is there.
+func (c *compiler) orderKey(v val, pos int) string {
+	part := func(x string, t *Type) string {
+		return fmt.Sprintf("there := %s IS NOT NULL, v := %s", x, c.orderKey(val{sql: x, t: t}, pos))
+	}
+	x := c.fresh("x")
+	switch v.t.Kind {
+	case Array:
+		return fmt.Sprintf("list_transform(%s, lambda %s: struct_pack(%s))", v.sql, x, part(x, v.t.elem()))
+	case Struct:
+		parts := make([]string, len(v.t.Fields))
+		for i, f := range v.t.Fields {
+			parts[i] = fmt.Sprintf("k%d := struct_pack(%s)", i, part(fmt.Sprintf("struct_extract(%s, 'f%d')", x, i), f.Type))
+		}
+		return fmt.Sprintf("list_extract(list_transform([%s], lambda %s: CASE WHEN %s IS NOT NULL THEN struct_pack(%s) END), 1)", v.sql, x, x, strings.Join(parts, ", "))
+	case Map:
+		fail(pos, "maps have no order")
+	}
+	return v.sql
 }
 
 func comparedAs(a, b *Type) *Type {

@@ -338,6 +338,9 @@ func (a *args) whole(name string) val {
 // pick is greatest or least: nulls don't count.
 func (a *args) pick(name string) val {
 	vals, t := a.c.alike(a.v, a.pos, a.call.name)
+	if nested(t) {
+		fail(a.pos, "%s of a %s isn't supported", a.call.name, t)
+	}
 	out := val{sql: name + "(" + list(vals) + ")", t: t, null: true}
 	for _, v := range vals {
 		out.null = out.null && v.null
