@@ -9,9 +9,11 @@ import (
 
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/count"
+	"github.com/sluicelake/sluice/storage/fault"
 	"github.com/sluicelake/sluice/storage/limit"
 	"github.com/sluicelake/sluice/storage/mem"
 	"github.com/sluicelake/sluice/storage/open"
+	"github.com/sluicelake/sluice/storage/retry"
 	"github.com/sluicelake/sluice/storage/s3/s3test"
 	"github.com/sluicelake/sluice/storage/storagetest"
 )
@@ -142,6 +144,23 @@ func TestMemHub(t *testing.T) {
 		if _, err := s.Put(t.Context(), "once", nil, storage.PutOptions{IfAbsent: true}); (url == "mem://x") != errors.Is(err, storage.ErrExist) {
 			t.Errorf("%s: %v", url, err)
 		}
+	}
+}
+
+// Copies by the server go through all layers, and are counted.
+func TestCopyFromThroughLayers(t *testing.T) {
+	var counter count.Counter
+	opts := open.Options{Count: &counter, Limit: limit.Options{Reads: 1, Writes: 1}}
+	storagetest.RunCopyFrom(t, func(t *testing.T) (storage.Store, storage.Store) {
+		a, errA := open.Store(t.Context(), "mem:a", opts)
+		b, errB := open.Store(t.Context(), "mem:b", opts)
+		if err := errors.Join(errA, errB); err != nil {
+			t.Fatal(err)
+		}
+		return retry.New(a, retry.Options{}), fault.New(retry.New(b, retry.Options{}))
+	})
+	if n := counter.Stats()[count.Copy].Requests; n < 20 {
+		t.Errorf("counted %d copies", n)
 	}
 }
 

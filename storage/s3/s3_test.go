@@ -30,6 +30,9 @@ func TestS3(t *testing.T) {
 	t.Run("conformance", func(t *testing.T) {
 		storagetest.Run(t, func(t *testing.T) storage.Store { return server.Store(t) })
 	})
+	t.Run("copy from", func(t *testing.T) {
+		storagetest.RunCopyFrom(t, func(t *testing.T) (storage.Store, storage.Store) { return server.Store(t), server.Store(t) })
+	})
 	for name, test := range map[string]func(*testing.T, *s3test.Server){
 		"lost answers":        lostAnswers,
 		"broken downloads":    brokenDownloads,
@@ -201,6 +204,17 @@ func copyInParts(t *testing.T, server *s3test.Server) {
 	}
 	if data, err := storage.ReadAll(t.Context(), s, "to", 0); err != nil || string(data) != content {
 		t.Errorf("%d bytes, %v", len(data), err)
+	}
+	other := open(t, "s3://"+server.Bucket(t), opts)
+	info, err := other.CopyFrom(t.Context(), s, "from ü", "to")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stat, err := other.Stat(t.Context(), "to"); err != nil || info.Size != int64(len(content)) || stat.ETag != info.ETag {
+		t.Errorf("copy reported %+v, stat %+v, %v", info, stat, err)
+	}
+	if data, err := storage.ReadAll(t.Context(), other, "to", 0); err != nil || string(data) != content {
+		t.Errorf("from another bucket: %d bytes, %v", len(data), err)
 	}
 }
 

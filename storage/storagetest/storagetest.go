@@ -63,6 +63,14 @@ type suite struct {
 	storage.Store
 }
 
+// Below lets storage.Locate look through the suite.
+func (s *suite) Below(name string) (storage.Store, string, error) { return s.Store, name, nil }
+
+// CopyFrom lets storage.CopyBetween copy into the suite's store.
+func (s *suite) CopyFrom(ctx context.Context, source storage.Store, from, to string) (storage.Info, error) {
+	return storage.CopyFromBelow(ctx, s.Store, source, from, to)
+}
+
 func (s *suite) put(name, content string) storage.Info {
 	s.Helper()
 	info, err := s.Put(s.Context(), name, strings.NewReader(content), storage.PutOptions{})
