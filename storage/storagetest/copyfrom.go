@@ -9,10 +9,15 @@ import (
 
 // RunCopyFrom holds a store that is a storage.CopierFrom against its contract. open returns two stores, new and empty, with
 // different roots at one service.
-func RunCopyFrom(t *testing.T, open func(t *testing.T) (source, target storage.Store)) {
+func RunCopyFrom(t *testing.T, open func(t *testing.T) (source, target storage.Store), opts ...Option) {
 	t.Helper()
+	var chosen options
+	for _, set := range opts {
+		set(&chosen)
+	}
 	from, to := open(t)
-	source, target := &suite{T: t, Store: from}, &suite{T: t, Store: to}
+	source, target := &suite{T: t, Store: from, options: chosen}, &suite{T: t, Store: to, options: chosen}
+	special := source.names()
 	check := func(source, target *suite, name, copied, content string) {
 		t.Helper()
 		info, server, err := storage.CopyBetween(t.Context(), source, name, target, copied)
