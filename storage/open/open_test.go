@@ -21,23 +21,28 @@ import (
 func TestStoreURL(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
+	t.Setenv("AZURE_STORAGE_ACCOUNT", "lake")
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for url, want := range map[string]string{
-		"/data/orders":            "/data/orders",
-		"/data//orders/../x/":     "/data/x",
-		"orders":                  filepath.Join(here, "orders"),
-		"a:b/c":                   filepath.Join(here, "a:b/c"),
-		"file:/data/orders":       "/data/orders",
-		"FILE:///data/a%20b":      "/data/a%20b",
-		"file://localhost/data":   "/data",
-		"s3://lake":               "s3://lake",
-		"s3a://lake//a/b c%20#?/": "s3://lake/a/b c%20#?",
-		"S3N://lake/x":            "s3://lake/x",
-		"mem:orders":              "mem://orders",
-		"mem://orders":            "mem://orders",
+		"/data/orders":                           "/data/orders",
+		"/data//orders/../x/":                    "/data/x",
+		"orders":                                 filepath.Join(here, "orders"),
+		"a:b/c":                                  filepath.Join(here, "a:b/c"),
+		"file:/data/orders":                      "/data/orders",
+		"FILE:///data/a%20b":                     "/data/a%20b",
+		"file://localhost/data":                  "/data",
+		"s3://lake":                              "s3://lake",
+		"s3a://lake//a/b c%20#?/":                "s3://lake/a/b c%20#?",
+		"S3N://lake/x":                           "s3://lake/x",
+		"gs://lake//a/b":                         "gs://lake/a/b",
+		"mem:orders":                             "mem://orders",
+		"abfss://c@lake.dfs.core.windows.net/a/": "abfss://c@lake.dfs.core.windows.net/a",
+		"WASBS://c@lake.blob.core.windows.net":   "wasbs://c@lake.blob.core.windows.net",
+		"az://c/a%20b":                           "az://c/a%20b",
+		"mem://orders":                           "mem://orders",
 	} {
 		s, err := open.Store(t.Context(), url, open.Options{})
 		if err != nil {
@@ -47,8 +52,9 @@ func TestStoreURL(t *testing.T) {
 		}
 	}
 	for url, hint := range map[string]string{
-		"hdfs://name/x":       `unknown scheme "hdfs"; known are`,
-		"gs://b/x":            "s3://bucket/folder",
+		"ftp://name/x":        `unknown scheme "ftp"; known are`,
+		"gs:/b/x":             "gs://bucket/folder",
+		"abfss://c@a/x":       "account.dfs.core.windows.net",
 		"":                    "path is empty",
 		"file://host/x":       "can't name the host",
 		"file:x":              "absolute path",
@@ -67,14 +73,16 @@ func TestStoreURL(t *testing.T) {
 
 func TestSplit(t *testing.T) {
 	for url, want := range map[string][2]string{
-		"s3://b/x/y.parquet": {"s3://b/x", "y.parquet"},
-		"s3a://b/y.parquet":  {"s3a://b", "y.parquet"},
-		"/data/x.csv":        {"/data", "x.csv"},
-		"/x.csv":             {"/", "x.csv"},
-		"x.csv":              {".", "x.csv"},
-		"dir/sub/":           {"dir", "sub"},
-		"file:///data/x.csv": {"file:///data", "x.csv"},
-		"file:/x.csv":        {"file:/", "x.csv"},
+		"s3://b/x/y.parquet":                   {"s3://b/x", "y.parquet"},
+		"s3a://b/y.parquet":                    {"s3a://b", "y.parquet"},
+		"gs://b/x/y.parquet":                   {"gs://b/x", "y.parquet"},
+		"abfss://c@a.dfs.core.windows.net/x/y": {"abfss://c@a.dfs.core.windows.net/x", "y"},
+		"/data/x.csv":                          {"/data", "x.csv"},
+		"/x.csv":                               {"/", "x.csv"},
+		"x.csv":                                {".", "x.csv"},
+		"dir/sub/":                             {"dir", "sub"},
+		"file:///data/x.csv":                   {"file:///data", "x.csv"},
+		"file:/x.csv":                          {"file:/", "x.csv"},
 	} {
 		parent, base, err := open.Split(url)
 		if err != nil || parent != want[0] || base != want[1] {
