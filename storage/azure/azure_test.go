@@ -300,6 +300,19 @@ func TestOutOfReach(t *testing.T) {
 	}
 }
 
+func TestPutMemory(t *testing.T) {
+	sink := answers(func(r *http.Request) int {
+		if r.Body != nil {
+			if _, err := io.Copy(io.Discard, r.Body); err != nil {
+				t.Error(err)
+			}
+		}
+		return http.StatusCreated
+	})
+	s := open(t, "az://c", azure.Options{Account: "lake", Anonymous: true, HTTPClient: &http.Client{Transport: sink}})
+	storagetest.PutMemory(t, s, 80<<20)
+}
+
 func BenchmarkAzure(b *testing.B) {
 	server := azuretest.Start(b)
 	storagetest.Benchmark(b, func(b *testing.B) storage.Store { return server.Store(b) })

@@ -21,6 +21,7 @@ import (
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/gcs"
 	"github.com/sluicelake/sluice/storage/retry"
+	"github.com/sluicelake/sluice/storage/storagetest"
 )
 
 // These tests hold the client against answers that Google's reference of the JSON API documents and the server of the other
@@ -306,4 +307,36 @@ func TestEmulatorByEnvironment(t *testing.T) {
 			t.Errorf("%s: %v, signed with %q", host, err, service.authorization)
 		}
 	}
+}
+
+// sink answers as a store that forgets what it is sent.
+type sink struct{}
+
+func (sink) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return nil, err
+		}
+	}
+	w := httptest.NewRecorder()
+	asked := r.Header.Get("Content-Range")
+	span, total, _ := strings.Cut(strings.TrimPrefix(asked, "bytes "), "/")
+	switch {
+	case r.Method == http.MethodPost:
+		w.Header().Set("Location", "http://sink/session")
+	case total != "*":
+		fmt.Fprintf(w, `{"name":"x","size":%q,"generation":"1"}`, total)
+	default:
+		_, last, _ := strings.Cut(span, "-")
+		w.Header().Set("Range", "bytes=0-"+last)
+		w.WriteHeader(http.StatusPermanentRedirect)
+	}
+	got := w.Result()
+	got.Request = r
+	return got, nil
+}
+
+func TestPutMemory(t *testing.T) {
+	s := open(t, "gs://lake", gcs.Options{Endpoint: "http://sink", HTTPClient: &http.Client{Transport: sink{}}})
+	storagetest.PutMemory(t, s, 50<<20)
 }
