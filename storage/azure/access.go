@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -57,6 +58,7 @@ func (s *Store) dial(containerURL string) (err error) {
 	}
 	opts.Retry = policy.RetryOptions{MaxRetries: 2, RetryDelay: 200 * time.Millisecond, MaxRetryDelay: time.Minute}
 	opts.Telemetry.ApplicationID = "sluice"
+	opts.PerCallPolicies = []policy.Policy{asStored{}}
 	switch {
 	case s.access.key != nil:
 		s.client, err = container.NewClientWithSharedKeyCredential(containerURL, s.access.key, opts)
@@ -68,6 +70,15 @@ func (s *Store) dial(containerURL string) (err error) {
 		s.client, err = container.NewClientWithNoCredential(containerURL, opts)
 	}
 	return err
+}
+
+// asStored asks for bytes as they are. Go's client would unpack blobs that were stored with "Content-Encoding: gzip", whose
+// sizes and ranges are those of the packed bytes.
+type asStored struct{}
+
+func (asStored) Do(r *policy.Request) (*http.Response, error) {
+	r.Raw().Header.Set("Accept-Encoding", "identity")
+	return r.Next()
 }
 
 // credentials takes the first that there are, of those that are for this account.

@@ -1,7 +1,10 @@
 package azure_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -175,6 +178,26 @@ func TestChanged(t *testing.T) {
 	}
 }
 
+// What was stored packed comes back packed: sizes and ranges are those of the packed bytes.
+func TestPackedBlob(t *testing.T) {
+	packed := []byte("\x1f\x8b\x08 not really gzip, which nobody should notice")
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			t.Errorf("the request takes %q", r.Header.Get("Accept-Encoding"))
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("ETag", `"1"`)
+		w.Header().Set("Content-Range", fmt.Sprintf("bytes 0-%d/%d", len(packed)-1, len(packed)))
+		w.WriteHeader(http.StatusPartialContent)
+		_, _ = w.Write(packed)
+	}))
+	t.Cleanup(front.Close)
+	s := open(t, "az://c", azure.Options{Endpoint: front.URL, Account: "lake", Anonymous: true})
+	if data, err := storage.ReadAll(t.Context(), s, "x", 0); err != nil || !bytes.Equal(data, packed) {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
 // The empty blobs that stand for folders in accounts with a hierarchical namespace are no files, and folders are those
 // that have blobs below.
 func TestFolderBlobs(t *testing.T) {
@@ -294,9 +317,14 @@ func TestThrottling(t *testing.T) {
 func TestOutOfReach(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	s := open(t, "az://c", azure.Options{Endpoint: gone.URL, Account: "lake", Anonymous: true})
-	if _, err := s.Stat(t.Context(), "x"); !errors.Is(err, storage.ErrTemporary) {
-		t.Errorf("got %v, want ErrTemporary", err)
+	s := open(t, "az://c", azure.Options{Endpoint: gone.URL, Account: "lake", SAS: "sv=1&sig=secret"})
+	if _, err := s.Stat(t.Context(), "x"); !errors.Is(err, storage.ErrTemporary) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v, want ErrTemporary without the signature", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := s.Stat(ctx, "x"); !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v, want DeadlineExceeded without the signature", err)
 	}
 }
 

@@ -66,6 +66,7 @@ func (a *answer) RetryAfter() time.Duration {
 
 // classify gives an error of the SDK the meaning that callers ask for. Errors that have one already pass.
 func classify(err error) error {
+	err = withoutURL(err)
 	for _, known := range []error{
 		storage.ErrName, storage.ErrNotExist, storage.ErrExist, storage.ErrChanged, storage.ErrTemporary,
 		context.Canceled, context.DeadlineExceeded,
@@ -92,12 +93,30 @@ func classify(err error) error {
 			kind: storage.ErrPermission, cause: err,
 		}
 	}
-	var away *url.Error
 	var network net.Error
+	var broken *away
 	var stranger x509.UnknownAuthorityError
 	var misnamed x509.HostnameError
-	if (errors.As(err, &away) || errors.As(err, &network)) && !errors.As(err, &stranger) && !errors.As(err, &misnamed) {
+	if (errors.As(err, &broken) || errors.As(err, &network)) && !errors.As(err, &stranger) && !errors.As(err, &misnamed) {
 		return fmt.Errorf("%w: %w", storage.ErrTemporary, err)
+	}
+	return err
+}
+
+// away is an error of the connection.
+type away struct {
+	op  string
+	err error
+}
+
+func (a *away) Error() string { return a.op + ": " + a.err.Error() }
+func (a *away) Unwrap() error { return a.err }
+
+// withoutURL hides the URL of a failed request, which may hold a shared access signature.
+func withoutURL(err error) error {
+	var told *url.Error
+	if errors.As(err, &told) {
+		return &away{op: told.Op, err: told.Err}
 	}
 	return err
 }
@@ -110,6 +129,8 @@ func kindOf(r *azcore.ResponseError) error {
 		return storage.ErrTemporary
 	case bloberror.ConditionNotMet:
 		return storage.ErrChanged
+	case bloberror.CannotVerifyCopySource: // the blob is there, but the service may not read it for us
+		return storage.ErrPermission
 	}
 	switch code := r.StatusCode; {
 	case code == http.StatusNotFound:

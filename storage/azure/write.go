@@ -199,8 +199,8 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 }
 
 // CopyFrom copies a blob of another container, or another folder of this one, without its bytes passing through here, also
-// from another account: the service reads with the credentials of the source. It answers errors.ErrUnsupported for stores
-// of another service and for anonymous access to one that is not public.
+// from another account: the service reads with the credentials of the source, and where it can't (a firewall, for one) the
+// error is storage.ErrPermission. It answers errors.ErrUnsupported for stores of another service.
 func (s *Store) CopyFrom(ctx context.Context, source storage.Store, from, to string) (storage.Info, error) {
 	other, ok := source.(*Store)
 	if !ok {
