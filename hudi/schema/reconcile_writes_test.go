@@ -233,7 +233,7 @@ var betterWrites = []struct{ name, options, want, why string }{
 	{"int to date|int to timestamp|bigint to timestamp|date to int|date to bigint|date to double|date to timestamp|timestamp to bigint|timestamp to double|timestamp to string", "*", "refuse",
 		"0.15.0 writes, and the table can't be read any more: ArrayIndexOutOfBoundsException in every query of old files"},
 	{"string to binary", "*", "values", `0.15.0 stores the text "java.nio.HeapByteBuffer[pos=0 lim=1 cap=1]"`},
-	{"map<string,int> to map<string,bigint>|struct<a:int> to struct<a:bigint>", "*", "readable", "Spark's vectorized reader knows no changes of members"},
+	{"array<int> to array<bigint>|map<string,int> to map<string,bigint>|struct<a:int> to struct<a:bigint>", "*", "readable", "Spark's vectorized reader knows no changes of members"},
 	{"int to void", "*", "accept", "a column of nothing but nulls fits every type"},
 	{"missing required", "nulls", "accept", "0.15.0 goes on requiring the column, and ends in a NullPointerException"},
 	{"missing and added", "reconcile", "accept", "the columns that are to stay stay, though there are new ones (C077)"},

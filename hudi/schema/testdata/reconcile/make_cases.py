@@ -306,6 +306,8 @@ def column_cases():
 class Writer:
     def __init__(self, spark, work):
         self.spark, self.work, self.count = spark, work, 0
+        # Lists of two levels, the default of 0.15.0, have no room for null elements.
+        spark.sparkContext._jsc.hadoopConfiguration().set("parquet.avro.write-old-list-structure", "false")
 
     def frame(self, columns, ids, which):
         kinds = _parse_datatype_string(columns)
