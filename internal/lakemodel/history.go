@@ -428,3 +428,25 @@ func (m *Maker) Turn() []Step {
 	}
 	return []Step{m.take(m.upsert()), m.take(m.remove())}
 }
+
+// ForeignTurn is a Turn for another writer, without that about which releases of Apache Hudi differ: 1.2.0 keeps the last arrival
+// of a batch under OverwriteWithLatest and its kin, and lets an older delete lose under EventTime (table format 6.6).
+func (m *Maker) ForeignTurn() []Step {
+	if m.config.Keygen == Keyless {
+		return m.Turn()
+	}
+	s := m.upsert()
+	seen := map[string]bool{}
+	s.Rows = slices.DeleteFunc(s.Rows, func(r rows.Row) bool {
+		key := m.config.RecordKey(r)
+		twice := seen[key]
+		seen[key] = true
+		return twice
+	})
+	for _, r := range s.Rows {
+		if m.config.Payload == EventTime && m.config.deletes(r) {
+			m.order(r, 50)
+		}
+	}
+	return []Step{m.take(s), m.take(m.remove())}
+}

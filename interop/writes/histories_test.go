@@ -54,7 +54,7 @@ func oneHistory(t *testing.T, seed uint64) {
 	}
 	everyone(t, w, dir, "after our history")
 
-	foreign(t, w, dir, more.Turn())
+	foreign(t, w, dir, more.ForeignTurn())
 	everyone(t, w, dir, "after Spark's turn")
 
 	for _, s := range more.Turn() {
