@@ -35,6 +35,9 @@ func FuzzCompile(f *testing.F) {
 			if err != nil && errors.As(err, &e) && (e.Offset < 0 || e.Offset > len(sql)) {
 				t.Errorf("%q: offset %d", sql, e.Offset)
 			}
+			if err != nil && strings.Contains(err.Error(), "internal error") {
+				t.Errorf("%q: %v", sql, err)
+			}
 			if err == nil && (plan.SQL == "" || len(plan.Columns) == 0) {
 				t.Errorf("%q: an empty plan", sql)
 			}
