@@ -185,6 +185,9 @@ func (j *job) schemaAfter(table *schema.Type) (*schema.Type, error) {
 
 // rowsSchema is the Avro schema of the rows that come, without meta columns.
 func (j *job) rowsSchema() (*schema.Type, error) {
+	if j.given != nil {
+		return schema.WithoutMeta(j.given), nil
+	}
 	if j.rows.Avro != nil {
 		return schema.WithoutMeta(j.rows.Avro), nil
 	}
