@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicelake/sluice/engine"
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/open"
 )
@@ -86,8 +87,8 @@ type Config struct {
 	Compression string
 	anyCodec    bool           // none was named
 	Timestamps  Timestamps     // Parquet; default Int64
-	Zone        *time.Location // in which JSON and CSV print timestamps; default UTC
-	TableZone   *time.Location // of the table's instants when its properties say LOCAL; default UTC
+	Zone        *time.Location `json:"-"` // in which JSON and CSV print timestamps; default UTC
+	TableZone   *time.Location `json:"-"` // of the table's instants when its properties say LOCAL; default UTC
 
 	// Overwrite replaces a target that an export finished (it holds _SUCCESS) or began (it holds our mark).
 	Overwrite bool
@@ -98,8 +99,11 @@ type Config struct {
 	Explain bool
 	// Copier keeps the older snapshot copier's ways: nothing to copy is no error.
 	Copier bool
-	// Open turns a URL into a store; nil means open.Store with the environment's settings.
-	Open func(ctx context.Context, url string) (storage.Store, error)
+	// Open turns a URL into a store; nil means open.Store with the environment's settings. Workers in other processes always
+	// take those of theirs.
+	Open func(ctx context.Context, url string) (storage.Store, error) `json:"-"`
+	// Engine runs the tasks in other processes, which know Handlers; nil means a pool in this one.
+	Engine engine.Engine `json:"-"`
 }
 
 // DefaultSmallRowGroup is where readers begin to notice: with row groups of 1 MiB a full scan by DuckDB takes as long as with
@@ -128,14 +132,16 @@ func Compressions(f Format) []string {
 	return []string{"none"}
 }
 
+func openURL(ctx context.Context, url string) (storage.Store, error) {
+	return open.Store(ctx, url, open.Options{})
+}
+
 func (c *Config) setDefaults() error {
 	if c.Rows == "" {
 		c.Rows = ReadOptimized
 	}
 	if c.Open == nil {
-		c.Open = func(ctx context.Context, url string) (storage.Store, error) {
-			return open.Store(ctx, url, open.Options{})
-		}
+		c.Open = openURL
 	}
 	if c.Timestamps == "" {
 		c.Timestamps = Int64

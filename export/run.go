@@ -53,6 +53,7 @@ func Run(ctx context.Context, c Config, opts local.Options) (sum Summary, err er
 	defer func() {
 		opts.Observe(engine.Finished{Job: "export", Stats: sum.Stats, Wall: time.Since(start), Err: err})
 	}()
+	asked := c
 	if err := c.setDefaults(); err != nil {
 		return sum, err
 	}
@@ -60,14 +61,19 @@ func Run(ctx context.Context, c Config, opts local.Options) (sum Summary, err er
 		opts.Workers = c.Parallelism
 	}
 	j := &job{cfg: c, observe: opts.Observe}
+	j.remote = farAway(j, asked)
 	if err := j.checkTarget(ctx); err != nil {
 		return sum, err
 	}
 	if err := j.plan(ctx); err != nil {
 		return sum, err
 	}
-	pool := local.New(engine.Handlers{taskRows: j.rowsTask, taskCopy: j.copyTask}, opts)
-	tasks, err := j.tasks(ctx, pool.Workers())
+	inside := local.New(engine.Handlers{taskRows: j.rowsTask, taskCopy: j.copyTask}, opts)
+	var pool engine.Engine = inside
+	if j.remote != nil {
+		pool = j.remote
+	}
+	tasks, err := j.tasks(ctx, inside.Workers())
 	if err != nil {
 		return sum, err
 	}
@@ -100,6 +106,7 @@ type job struct {
 	props   []byte // changed hoodie.properties of a copy; nil: copied as they are
 	late    []storage.Info
 	token   string // in the names of the files of this run
+	remote  *remote
 
 	withLogs, logOnly int
 }
@@ -171,7 +178,7 @@ func (j *job) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t, err := hudi.Open(ctx, j.cfg.Source, hudi.Options{Zone: j.cfg.TableZone, Store: store})
+	t, err := hudi.Open(ctx, j.cfg.Source, hudi.Options{Zone: j.cfg.TableZone, Store: j.remote.record(store)})
 	if err != nil {
 		return err
 	}
@@ -243,7 +250,7 @@ func (j *job) begin(ctx context.Context) error {
 	return putBytes(ctx, j.target, begun, []byte(j.token+"\n"))
 }
 
-func (j *job) execute(ctx context.Context, pool *local.Pool, tasks []engine.Task, sum *Summary) error {
+func (j *job) execute(ctx context.Context, pool engine.Engine, tasks []engine.Task, sum *Summary) error {
 	var bytes int64
 	for _, t := range tasks {
 		bytes += t.Cost
@@ -279,6 +286,9 @@ func (j *job) execute(ctx context.Context, pool *local.Pool, tasks []engine.Task
 			return err
 		}
 		sum.Files = append(sum.Files, name)
+	}
+	if err := j.remote.settle(ctx, sum.Files); err != nil {
+		return err
 	}
 	if err := putBytes(ctx, j.target, Successful, nil); err != nil {
 		return err

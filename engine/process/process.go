@@ -31,6 +31,7 @@ type Options struct {
 	Args     []string // nil means those of `sluice task` with a share of Memory
 	Workers  int      // processes; 0 means one for each CPU
 	Memory   int64    // bytes for all together; 0 means local.DefaultMemory
+	TempDir  string   // for spilled data; empty means the system's
 	Attempts int      // tries of a task; 0 means DefaultAttempts
 	Observe  engine.Observer
 }
@@ -76,10 +77,7 @@ func (p *Pool) Run(ctx context.Context, tasks []engine.Task, each func(engine.Re
 	}
 	close(queue)
 	workers := max(1, min(p.opts.Workers, len(order)))
-	args := p.opts.Args
-	if args == nil {
-		args = []string{"task", "--failures", "report", "--memory", fmt.Sprint(p.opts.Memory / int64(workers))}
-	}
+	args := p.args(workers)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	for range workers {
@@ -103,6 +101,20 @@ func (p *Pool) Run(ctx context.Context, tasks []engine.Task, each func(engine.Re
 	}
 	wg.Wait()
 	return context.Cause(ctx)
+}
+
+// leastMemory is what `sluice task` asks for at least.
+const leastMemory = 16 << 20
+
+func (p *Pool) args(workers int) []string {
+	if p.opts.Args != nil {
+		return p.opts.Args
+	}
+	args := []string{"task", "--failures", "report", "--memory", fmt.Sprint(max(leastMemory, p.opts.Memory/int64(workers)))}
+	if p.opts.TempDir != "" {
+		args = append(args, "--temp-dir", p.opts.TempDir)
+	}
+	return args
 }
 
 func (p *Pool) deliver(ctx context.Context, task engine.Task, res engine.Result, each func(engine.Result) error) error {
