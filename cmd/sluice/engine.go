@@ -97,6 +97,9 @@ func (e *engineFlags) engine(opts local.Options, urls ...string) (engine.Engine,
 				return nil, 0, err
 			}
 		}
+		if err := cluster.Ready(); err != nil {
+			return nil, 0, err
+		}
 		return cluster, cmp.Or(opts.Workers, widePlan), nil
 	}
 	return nil, 0, usagef("--engine %q: use local, process or spark", e.name)

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -122,6 +123,14 @@ func master(given string, args []string) (found string, rest []string, err error
 		rest = append(rest, args[i])
 	}
 	return given, rest, nil
+}
+
+// Ready looks whether there is a spark-submit.
+func (c *Cluster) Ready() error {
+	if _, err := exec.LookPath(c.opts.Submit); err != nil {
+		return notStarted(err)
+	}
+	return nil
 }
 
 // Master is the one that the options or the flags of spark-submit name; empty when spark-defaults.conf decides.

@@ -25,8 +25,7 @@ func (c *Cluster) submit(ctx context.Context, argv []string, cost int64) error {
 	said := &words{observe: c.opts.Observe, bytes: cost}
 	cmd.Stdout, cmd.Stderr = &lines{each: said.hear}, &lines{each: said.hear}
 	if err := cmd.Start(); err != nil {
-		return &Error{Text: fmt.Sprintf("%s could not be started: %v", argv[0], err),
-			Next: "install Spark, or name its spark-submit with --spark-submit or SPARK_HOME"}
+		return notStarted(err)
 	}
 	err := cmd.Wait()
 	switch {
@@ -156,6 +155,10 @@ func (e *Error) Error() string {
 
 // NextStep for a person.
 func (e *Error) NextStep() string { return e.Next }
+
+func notStarted(err error) *Error {
+	return &Error{Text: "spark-submit can't be started: " + err.Error(), Next: "install Spark, or name its spark-submit with --spark-submit or SPARK_HOME"}
+}
 
 // hints are what helps when a log holds a text, the most telling first.
 var hints = []struct{ sign, next string }{
