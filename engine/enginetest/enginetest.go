@@ -180,7 +180,6 @@ func text(n int) string { return fmt.Sprintf("dt=%d/région \"北\"\t𝄞\u2028"
 func Run(t *testing.T, s Suite) {
 	t.Run("troubles", s.troubles)
 	t.Run("refused", s.refused)
-	t.Run("unknown kind", s.unknown)
 	t.Run("canceled", s.canceled)
 }
 
@@ -244,16 +243,6 @@ func (s Suite) refused(t *testing.T) {
 	}
 	if runs, _ := filepath.Glob(filepath.Join(dir, "refused-*")); len(runs) != 1 {
 		t.Errorf("the refused task ran %d times", len(runs))
-	}
-}
-
-// unknown: a worker of another version does not know every kind of task.
-func (s Suite) unknown(t *testing.T) {
-	tasks := s.tasks(t, s.Shared(t), 1, nil)
-	tasks[0].Kind = "of tomorrow"
-	err := s.New(t, func(engine.Event) {}).Run(t.Context(), tasks, func(engine.Result) error { return nil })
-	if !errors.Is(err, engine.ErrRefused) {
-		t.Errorf("the error is %v", err)
 	}
 }
 

@@ -95,3 +95,10 @@ func TestAnErrorStopsTheRest(t *testing.T) {
 		t.Fatalf("%d tasks ran after the error %v", runs.Load(), err)
 	}
 }
+
+func TestAnUnknownKindIsRefused(t *testing.T) {
+	err := local.New(engine.Handlers{}, local.Options{}).Run(t.Context(), tasks(1), func(engine.Result) error { return nil })
+	if !errors.Is(err, engine.ErrRefused) {
+		t.Fatal(err)
+	}
+}

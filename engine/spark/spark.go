@@ -197,11 +197,7 @@ func (c *Cluster) round(ctx context.Context, tasks []engine.Task) (results []eng
 		Arguments: c.opts.WorkerArgs, Environ: Passed(os.Environ()), Memory: c.opts.Memory, Planner: os.Getpid(),
 		Partitions: partitions(len(tasks), c.opts.PerProcess),
 	}
-	program, err := filepath.Abs(c.opts.Worker)
-	if err != nil {
-		return nil, fmt.Errorf("spark: %w", err)
-	}
-	if err := os.Symlink(program, s.Worker); err != nil {
+	if err := link(c.opts.Worker, s.Worker); err != nil {
 		return nil, fmt.Errorf("spark: %w", err)
 	}
 	if err := writeTasks(s.Tasks, spread(tasks, s.Partitions)); err != nil {
@@ -221,6 +217,28 @@ func (c *Cluster) round(ctx context.Context, tasks []engine.Task) (results []eng
 		return nil, err
 	}
 	return readResults(s.Results, tasks)
+}
+
+// link gives a program another name, which executors know it by: Spark follows symbolic links and takes the name behind them.
+func link(program, name string) error {
+	program, err := filepath.EvalSymlinks(program)
+	if err != nil {
+		return err
+	}
+	if os.Link(program, name) == nil {
+		return nil
+	}
+	from, err := os.Open(program) // on another file system
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }() // read only: nothing to lose
+	to, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	return errors.Join(err, to.Close())
 }
 
 // command is the whole command line. What has to be so stands behind the user's flags: the last one counts.

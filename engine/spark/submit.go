@@ -160,12 +160,17 @@ func notStarted(err error) *Error {
 	return &Error{Text: "spark-submit can't be started: " + err.Error(), Next: "install Spark, or name its spark-submit with --spark-submit or SPARK_HOME"}
 }
 
+const elsewhere = "executors can't run the program: if their processor or system is another one than this machine's, or their C library older, " +
+	"build Sluice for them (GOOS, GOARCH, CGO_ENABLED=0) and name that program with --worker"
+
 // hints are what helps when a log holds a text, the most telling first.
 var hints = []struct{ sign, next string }{
-	{"Exec format error", "the executors have another processor or system than this machine: build Sluice for them (GOOS, GOARCH) and name that program with --worker"},
+	{"Exec format error", elsewhere},
 	{"Permission denied", "executors may not execute files in their working folder (a noexec mount?): move spark.local.dir or the worker's --work-dir"},
-	{"Subprocess exited with status 126", "executors can't execute the program: build Sluice for their system and name that program with --worker"},
-	{"Subprocess exited with status 127", "a library that the program needs is missing on the executors: name a program that was built with CGO_ENABLED=0 with --worker"},
+	// Java gives what the system can't execute to a shell, which can't either.
+	{"Subprocess exited with status 126", elsewhere},
+	{"Subprocess exited with status 127", elsewhere},
+	{"Subprocess exited with status 2.", elsewhere},
 	{"Subprocess exited with status 137", "the system killed the worker, which is what it does when memory ends: give --memory less or spark.executor.memoryOverhead more"},
 	{"Subprocess exited", "the worker's own words are in the standard error of its executor: see the executors' page of Spark, or yarn logs -applicationId"},
 	{"All masters are unresponsive", "is the address of --master right, and does the master have this version of Spark?"},
@@ -178,10 +183,10 @@ func (w *words) explain(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e := &Error{App: w.app, Text: w.err}
-	if cut := strings.Index(e.Text, "\nDriver stacktrace:"); cut >= 0 {
+	if cut := strings.Index(e.Text, "\n\tat "); cut >= 0 { // where in Spark's code it was helps nobody
 		e.Text = e.Text[:cut]
 	}
-	e.Text = strings.TrimSpace(e.Text)
+	e.Text = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(e.Text), "Driver stacktrace:"))
 	if e.Text == "" {
 		e.Text = fmt.Sprintf("spark-submit ended with %v; its last words:\n%s", err, strings.Join(telling(w.tail), "\n"))
 	}
