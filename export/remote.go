@@ -18,6 +18,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/sluicelake/sluice/engine"
+	"github.com/sluicelake/sluice/engine/local"
 	"github.com/sluicelake/sluice/hudi/config"
 	"github.com/sluicelake/sluice/hudi/merge"
 	"github.com/sluicelake/sluice/storage"
@@ -62,16 +63,18 @@ type remote struct {
 	job    *job
 	asked  Config
 	below  engine.Engine
+	here   engine.Engine // in this process
 	source *replay.Recorder
 	order  string // name of the order, once it is there
 }
 
 // farAway makes the engine of a job that has one; nil for others.
-func farAway(j *job, asked Config) *remote {
+func farAway(j *job, asked Config, opts local.Options) *remote {
 	if asked.Engine == nil {
 		return nil
 	}
-	return &remote{job: j, asked: asked, below: asked.Engine}
+	here := local.New(engine.Handlers{taskRows: j.rowsTask, taskCopy: j.copyTask}, local.Options{Memory: opts.Memory, TempDir: opts.TempDir, Observe: opts.Observe})
+	return &remote{job: j, asked: asked, below: asked.Engine, here: here}
 }
 
 // record begins to keep what the source's store answers.
@@ -83,12 +86,13 @@ func (r *remote) record(source storage.Store) storage.Store {
 	return r.source
 }
 
-// Run sends the tasks away.
+// Run sends the tasks away. Those of a second round, the timeline of a copied table, are few and small: they run here.
 func (r *remote) Run(ctx context.Context, tasks []engine.Task, each func(engine.Result) error) error {
-	if r.order == "" {
-		if err := r.give(ctx); err != nil {
-			return err
-		}
+	if r.order != "" {
+		return r.here.Run(ctx, tasks, each)
+	}
+	if err := r.give(ctx); err != nil {
+		return err
 	}
 	sent := make([]engine.Task, len(tasks))
 	for i, t := range tasks {
@@ -121,7 +125,7 @@ func (r *remote) give(ctx context.Context) error {
 	if err := r.withdraw(ctx); err != nil {
 		return err
 	}
-	o := order{Config: r.asked, Zone: r.job.cfg.Zone.String(), Token: r.job.token, Source: r.source.Answers()}
+	o := order{Config: r.asked, Zone: r.job.cfg.Zone.String(), Token: r.job.token, Source: r.source.Stop()}
 	o.Config.Source, o.Config.Target = r.source.URL(), r.job.target.URL()
 	if r.asked.TableZone != nil {
 		o.TableZone = r.asked.TableZone.String()

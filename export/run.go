@@ -61,7 +61,7 @@ func Run(ctx context.Context, c Config, opts local.Options) (sum Summary, err er
 		opts.Workers = c.Parallelism
 	}
 	j := &job{cfg: c, observe: opts.Observe}
-	j.remote = farAway(j, asked)
+	j.remote = farAway(j, asked, opts)
 	if err := j.checkTarget(ctx); err != nil {
 		return sum, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -50,6 +51,33 @@ func TestAnExportByChildProcesses(t *testing.T) {
 	}
 }
 
+// Workers that somebody else starts: each takes its share from a folder, and a copy's timeline needs no second round of them.
+func TestACopyByWorkersOfAFolder(t *testing.T) {
+	source, _ := fixture.Spark(t, "mor_basic_1.2.0")
+	exchange, target := t.TempDir(), filepath.Join(t.TempDir(), "out")
+	codes := make(chan int, 2)
+	for index := range 2 {
+		go func() {
+			var o, e strings.Builder
+			codes <- run(t.Context(), []string{"task", "--exchange", exchange, "--index", strconv.Itoa(index), "--of", "2"},
+				console{in: strings.NewReader(""), out: &o, err: &e})
+		}()
+	}
+	code, _, errs := sluice(t, "copy", "--base-path", source, "--output-path", target, "--engine", "folder", "--exchange", exchange, "--shared-files")
+	if code != exitDone {
+		t.Fatal(errs)
+	}
+	for range 2 {
+		if code := <-codes; code != exitDone {
+			t.Errorf("a worker ended with %d", code)
+		}
+	}
+	_, want, _ := sluice(t, "read", source, "-o", "json", "--query-type", "read_optimized")
+	if code, got, errs := sluice(t, "read", target, "-o", "json"); got != want || got == "" {
+		t.Errorf("%d\n%s\nwant\n%s\n%s", code, got, want, errs)
+	}
+}
+
 // What can't work is refused before anything is started or written.
 func TestEnginesThatCanNotWork(t *testing.T) {
 	source, _ := fixture.Spark(t, "cow_basic_0.15.0")
@@ -68,9 +96,12 @@ func TestEnginesThatCanNotWork(t *testing.T) {
 		{"--engine spark --master yarn -- --master local", exitUsage, "two masters"},
 		{"--engine spark --master local[2]", exitFailed, "spark-submit can't be started"},
 		{"--engine spark --master spark://h:7077 --shared-files", exitFailed, "spark-submit can't be started"},
-		{"--engine flink", exitUsage, "use local, process or spark"},
+		{"--engine flink", exitUsage, "use local, process, spark or folder"},
 		{"--master yarn", exitUsage, "--master is for --engine spark"},
-		{"--worker x", exitUsage, "--worker is for"},
+		{"--worker x", exitUsage, "--worker is for --engine process and --engine spark"},
+		{"--engine folder", exitUsage, "--engine folder needs --exchange"},
+		{"--engine folder --exchange s3://b/x", exitRefused, "the workers of s3://b/x may be on others"},
+		{"--engine folder --exchange /x --source-base-path s3://b/t --target-output-path s3://b/o", exitRefused, "/x is on this machine"},
 		{"-- --conf a=b", exitUsage, "only --engine spark starts"},
 		{"--engine spark --master yarn --worker /none", exitUsage, "/none, is no file that can be executed"},
 	} {

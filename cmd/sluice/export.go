@@ -138,7 +138,7 @@ func (a *app) runExport(ctx context.Context, c export.Config, on engineFlags) er
 	if err != nil {
 		return err
 	}
-	if c.Engine, opts.Workers, err = on.engine(opts, c.Source, c.Target); err != nil {
+	if c.Engine, opts.Workers, err = on.engine(ctx, opts, c.Source, c.Target); err != nil {
 		return err
 	}
 	_, err = export.Run(ctx, c, opts)

@@ -10,13 +10,13 @@ var (
 	passedNames = []string{
 		"GOOGLE_APPLICATION_CREDENTIALS", "STORAGE_EMULATOR_HOST", "GCE_METADATA_HOST",
 		"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
-		"SSL_CERT_FILE", "SSL_CERT_DIR", "TZ",
+		"TZ",
 	}
 	passedPrefixes = []string{"AWS_", "AZURE_", "GOOGLE_CLOUD_", "SLUICE_"}
 )
 
 // Passed gives the names of those variables, of an environment as os.Environ has it, that workers on executors find in
-// theirs: AWS_*, AZURE_*, GOOGLE_*, STORAGE_EMULATOR_HOST, SLUICE_*, proxies, certificates and TZ. The values are never
+// theirs: AWS_*, AZURE_*, GOOGLE_*, STORAGE_EMULATOR_HOST, SLUICE_*, proxies and TZ. The values are never
 // part of a command line: the driver takes them from its own environment and hands them to Spark as spark.executorEnv.*.
 func Passed(environ []string) []string {
 	var out []string

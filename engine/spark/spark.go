@@ -187,7 +187,7 @@ type settings struct {
 
 // round submits tasks once and gives their results in the order of the tasks.
 func (c *Cluster) round(ctx context.Context, tasks []engine.Task) (results []engine.Result, err error) {
-	dir, err := os.MkdirTemp(c.opts.TempDir, "sluice-spark-") // for this user alone
+	dir, err := os.MkdirTemp(c.opts.TempDir, "sluice-job-") // for this user alone
 	if err != nil {
 		return nil, fmt.Errorf("spark: %w", err)
 	}

@@ -61,6 +61,7 @@ type Recorder struct {
 
 	mu      sync.Mutex
 	answers Answers
+	stopped bool
 }
 
 // Record wraps a store.
@@ -70,13 +71,20 @@ func Record(below storage.Store) *Recorder {
 	}}
 }
 
-// Answers so far. They must not be used while the recorder still is.
-func (r *Recorder) Answers() Answers { return r.answers }
+// Stop gives the answers so far. The recorder keeps no more of them.
+func (r *Recorder) Stop() Answers {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = true
+	return r.answers
+}
 
 func (r *Recorder) keep(f func(*Answers)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f(&r.answers)
+	if !r.stopped {
+		f(&r.answers)
+	}
 }
 
 // List keeps lists that come to their end.

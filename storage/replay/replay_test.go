@@ -69,7 +69,7 @@ func TestReplayedAnswersAreTheOldOnes(t *testing.T) {
 	put(t, below, "t/p/b", "second")
 	recorder := replay.Record(below)
 	want := view(t, recorder)
-	text, err := json.Marshal(recorder.Answers())
+	text, err := json.Marshal(recorder.Stop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestUnreadPartsOfAReplayedObject(t *testing.T) {
 	if got, err := read(recorder, 2, 3); got != "234" || err != nil {
 		t.Fatal(got, err)
 	}
-	played := replay.Replay(below, recorder.Answers())
+	played := replay.Replay(below, recorder.Stop())
 	for _, c := range []struct {
 		off  int64
 		n    int
