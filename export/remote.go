@@ -145,6 +145,9 @@ func (r *remote) give(ctx context.Context) error {
 
 // withdraw removes all orders: from here on nothing more of what workers write appears.
 func (r *remote) withdraw(ctx context.Context) error {
+	if r == nil {
+		return nil
+	}
 	target := r.job.target
 	var names []string
 	for info, err := range target.List(ctx, orders, storage.ListOptions{Recursive: true}) {

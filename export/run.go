@@ -322,7 +322,7 @@ func (j *job) explain(sum *Summary) {
 func (j *job) undo() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := storage.RemoveAll(ctx, j.target, ""); err != nil {
+	if err := errors.Join(j.remote.withdraw(ctx), storage.RemoveAll(ctx, j.target, "")); err != nil {
 		return fmt.Errorf("and what was written to %s could not be removed: %w", j.cfg.Target, err)
 	}
 	return nil

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -122,43 +121,8 @@ func (o order) trouble(ctx context.Context) error {
 	return errOnce
 }
 
-// kill ends the processes from this one's ancestor of some generation down.
-func kill(generation int) error {
-	line := []int{os.Getpid()}
-	for range generation {
-		parent, err := parentOf(line[len(line)-1])
-		if err != nil {
-			return err
-		}
-		line = append(line, parent)
-	}
-	for i := len(line) - 1; i >= 0; i-- { // the oldest first: it must not see its children go
-		if err := syscall.Kill(line[i], syscall.SIGKILL); err != nil {
-			return err
-		}
-	}
-	select {}
-}
-
 // KillAncestors kills, with SIGKILL, this process and so many generations above it.
 func KillAncestors(generations int) error { return kill(generations) }
-
-func parentOf(pid int) (int, error) {
-	if pid == os.Getpid() {
-		return os.Getppid(), nil
-	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	var state string
-	var parent int
-	rest := string(text[strings.LastIndexByte(string(text), ')')+1:])
-	if _, err := fmt.Sscan(rest, &state, &parent); err != nil {
-		return 0, err
-	}
-	return parent, nil
-}
 
 func (s Suite) tasks(t *testing.T, dir string, n int, troubles map[int]string) []engine.Task {
 	t.Helper()
@@ -273,7 +237,7 @@ func (s Suite) canceled(t *testing.T) {
 	if _, err := fmt.Sscan(string(text), &pid); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); pid != os.Getpid() && syscall.Kill(pid, 0) == nil; {
+	for deadline := time.Now().Add(20 * time.Second); pid != os.Getpid() && alive(pid); {
 		if time.Now().After(deadline) {
 			t.Fatalf("worker %d still runs", pid)
 		}
