@@ -85,12 +85,17 @@ type Config struct {
 	// by column chunk keep theirs, unless one is named here.
 	Compression string
 	anyCodec    bool           // none was named
+	pack        int64          // bytes of a pack of inputs; 0: by the number of workers
 	Timestamps  Timestamps     // Parquet; default Int64
 	Zone        *time.Location // in which JSON and CSV print timestamps; default UTC
 	TableZone   *time.Location // of the table's instants when its properties say LOCAL; default UTC
 
-	// Overwrite replaces a target that an export finished (it holds _SUCCESS) or began (it holds our mark).
+	// Overwrite replaces a target that an export finished (it holds _SUCCESS) or began. One that was begun with the same
+	// arguments and would give the same files today is finished, not begun anew.
 	Overwrite bool
+	// Lease is how often a running export shows others that it lives; 0 means DefaultLease. Patience is how long one that
+	// would take over from a dead one watches for such signs; 0 means three times Lease.
+	Lease, Patience time.Duration
 	// SmallRowGroup is the size in bytes below which the row groups of base files are joined into larger ones, which takes
 	// decoding them, instead of being copied. 0 means DefaultSmallRowGroup, a negative size copies all.
 	SmallRowGroup int64
@@ -108,10 +113,6 @@ const DefaultSmallRowGroup = 1 << 20
 
 // Successful is the empty file that comes last: who waits for it never sees half an export.
 const Successful = "_SUCCESS"
-
-// begun marks a target that an export works in. It goes when _SUCCESS comes. A target that has it and no _SUCCESS is
-// what a killed export left.
-const begun = "_sluice_export_in_progress"
 
 // Compressions that a format can be written with, the default first.
 func Compressions(f Format) []string {
@@ -145,6 +146,12 @@ func (c *Config) setDefaults() error {
 	}
 	if c.Zone == nil {
 		c.Zone = time.UTC
+	}
+	if c.Lease <= 0 {
+		c.Lease = DefaultLease
+	}
+	if c.Patience <= 0 {
+		c.Patience = patience * c.Lease
 	}
 	if c.Rows != ReadOptimized && c.Rows != Snapshot {
 		return fmt.Errorf("query type %q: use %s or %s", c.Rows, ReadOptimized, Snapshot)

@@ -34,13 +34,19 @@ type sink struct {
 	open   map[string]*output // by folder
 	recent []string           // folders of open, least recently written first
 	parts  map[string]int     // files begun in each folder
-	done   []storage.Info
+	done   []wrote
 }
 
 // output is one file on its way to the target.
 type output struct {
 	file rowFile
 	body *storage.Writer
+	rows int64
+}
+
+func (o *output) write(batch arrow.RecordBatch) error {
+	o.rows += batch.NumRows()
+	return o.file.Write(batch)
 }
 
 // rowFile writes batches in one format. Close completes what it wrote and leaves the writer below open.
@@ -54,7 +60,7 @@ func newSink(ctx context.Context, j *job, number int) *sink {
 }
 
 // drain writes all rows of the slices and returns the files. After an error nothing that is open stays.
-func (s *sink) drain(r *read.Reader, slices []filegroup.Slice, rows func(int64)) (files []storage.Info, err error) {
+func (s *sink) drain(r *read.Reader, slices []filegroup.Slice, rows func(int64)) (files []wrote, err error) {
 	defer func() {
 		if err != nil {
 			for _, o := range s.open {
@@ -89,8 +95,8 @@ func (s *sink) drain(r *read.Reader, slices []filegroup.Slice, rows func(int64))
 	return s.done, nil
 }
 
-func slicesByName(in []storage.Info) {
-	slices.SortFunc(in, func(a, b storage.Info) int { return strings.Compare(a.Name, b.Name) })
+func slicesByName(in []wrote) {
+	slices.SortFunc(in, func(a, b wrote) int { return strings.Compare(a.Name, b.Name) })
 }
 
 func (s *sink) write(batch arrow.RecordBatch) error {
@@ -99,7 +105,7 @@ func (s *sink) write(batch arrow.RecordBatch) error {
 		if err != nil {
 			return err
 		}
-		return o.file.Write(batch)
+		return o.write(batch)
 	}
 	keep := len(s.job.layout.keep)
 	folders := s.folders(batch, keep)
@@ -150,7 +156,7 @@ func (s *sink) writeFolder(dir string, batch arrow.RecordBatch, rows []int32) er
 		return err
 	}
 	if len(rows) == int(batch.NumRows()) {
-		return o.file.Write(batch)
+		return o.write(batch)
 	}
 	b := array.NewInt32Builder(memory.DefaultAllocator)
 	defer b.Release()
@@ -172,7 +178,7 @@ func (s *sink) writeFolder(dir string, batch arrow.RecordBatch, rows []int32) er
 	}
 	part := array.NewRecordBatch(batch.Schema(), columns, int64(len(rows)))
 	defer part.Release()
-	return o.file.Write(part)
+	return o.write(part)
 }
 
 // output gives the open file of a folder.
@@ -224,7 +230,7 @@ func (s *sink) finish(dir string) error {
 	if err := o.body.Close(); err != nil {
 		return err
 	}
-	s.done = append(s.done, o.body.Info())
+	s.done = append(s.done, wrote{Name: o.body.Info().Name, Size: o.body.Info().Size, Rows: o.rows})
 	return nil
 }
 

@@ -201,6 +201,6 @@ func (s *splicing) finish() error {
 	if err := s.body.Close(); err != nil {
 		return err
 	}
-	s.sink.done = append(s.sink.done, s.body.Info())
+	s.sink.done = append(s.sink.done, wrote{Name: s.body.Info().Name, Size: s.body.Info().Size, Rows: s.writer.Rows()})
 	return nil
 }
