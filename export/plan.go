@@ -163,10 +163,10 @@ func (j *job) makeTasks(ctx context.Context, workers int) (err error) {
 	if j.props == nil {
 		meta = append(meta, storage.Info{Name: path.Join(".hoodie", "hoodie.properties")})
 	}
-	if j.tasks, err = copyTasks(data, "data"); err != nil {
+	if j.tasks, err = j.copyTasks(data, "data"); err != nil {
 		return err
 	}
-	j.late, err = copyTasks(meta, "timeline")
+	j.late, err = j.copyTasks(meta, "timeline")
 	return err
 }
 

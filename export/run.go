@@ -151,9 +151,12 @@ func (j *job) perform(ctx context.Context, pool engine.Engine, sum *Summary) err
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if len(sum.Files) == 0 && !j.resumed || errors.Is(err, engine.ErrRefused) {
+		if errors.Is(err, storage.ErrNoSpace) {
+			err = &unfinishedError{err: err, undone: true}
+		}
 		return errors.Join(err, j.undo(after))
 	}
-	return errors.Join(&unfinishedError{err}, lease.release(after))
+	return errors.Join(&unfinishedError{err: err}, lease.release(after))
 }
 
 // work writes. Only the owner of the target's lease may.
@@ -272,8 +275,11 @@ func (j *job) explain(sum *Summary) {
 	}
 }
 
-// unfinishedError is the failure of an export that can be finished.
-type unfinishedError struct{ err error }
+// unfinishedError is the failure of an export that can be finished, or begun again.
+type unfinishedError struct {
+	err    error
+	undone bool
+}
 
 func (e *unfinishedError) Error() string { return e.err.Error() }
 func (e *unfinishedError) Unwrap() error { return e.err }
@@ -281,6 +287,9 @@ func (e *unfinishedError) Unwrap() error { return e.err }
 // NextStep for a person: that of the failure itself, and that nothing has to be done twice.
 func (e *unfinishedError) NextStep() string {
 	again := "run the same command again to finish the export: what is complete is kept; --overwrite begins anew"
+	if e.undone {
+		return "make room and run the export again; what was written was removed"
+	}
 	var hinted interface{ NextStep() string }
 	if errors.As(e.err, &hinted) && hinted.NextStep() != "" {
 		return hinted.NextStep() + "; then " + again

@@ -28,7 +28,11 @@ type file struct {
 	Size int64  `json:"size,omitempty"`
 }
 
-func copyTasks(files []storage.Info, kind string) ([]engine.Task, error) {
+func (j *job) copyTasks(files []storage.Info, kind string) ([]engine.Task, error) {
+	limit := int64(copyBytes)
+	if j.cfg.pack > 0 {
+		limit = j.cfg.pack
+	}
 	var tasks []engine.Task
 	var pack []file
 	var cost int64
@@ -47,7 +51,7 @@ func copyTasks(files []storage.Info, kind string) ([]engine.Task, error) {
 	for _, f := range files {
 		pack = append(pack, file{Name: f.Name, Size: f.Size})
 		cost += f.Size
-		if cost >= copyBytes || len(pack) >= copyFiles {
+		if cost >= limit || len(pack) >= copyFiles {
 			if err := flush(); err != nil {
 				return nil, err
 			}
