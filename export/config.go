@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicelake/sluice/hudi/predicate"
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/open"
 )
@@ -77,7 +78,14 @@ type Config struct {
 	Begin string // instant range (Begin, End]: rows changed in it, as an incremental query gives them
 	End   string
 
-	PartitionField string // one column; rows go to <field>=<value>/, the column leaves the files
+	// Columns of the files, in this order; nil means all. Those that make folders leave the files in any case.
+	Columns []string
+	// Filter takes rows for which it is true only, in the SQL of the predicate package: "region = 'eu' and qty > 5".
+	Filter string
+	// KeepMeta keeps the _hoodie_ meta columns, in front.
+	KeepMeta bool
+
+	PartitionField string // columns, comma-separated; rows go to <field>=<value>/, the columns leave the files
 	Partitioner    string // "hoodie-partition-path[:column]", "fields:a,b", "none"
 	Parallelism    int    // tasks at once; 0 means one for each CPU
 
@@ -85,6 +93,7 @@ type Config struct {
 	// by column chunk keep theirs, unless one is named here.
 	Compression string
 	anyCodec    bool           // none was named
+	filter      predicate.Expr // of Filter; nil: every row
 	pack        int64          // bytes of a pack of inputs; 0: by the number of workers
 	Timestamps  Timestamps     // Parquet; default Int64
 	Zone        *time.Location // in which JSON and CSV print timestamps; default UTC
@@ -162,6 +171,9 @@ func (c *Config) setDefaults() error {
 	if c.Partitioner == "none" {
 		c.Partitioner = ""
 	}
+	if err := c.setColumns(); err != nil {
+		return err
+	}
 	known := Compressions(c.Format)
 	c.anyCodec = c.Compression == ""
 	if c.Compression == "" {
@@ -174,6 +186,29 @@ func (c *Config) setDefaults() error {
 	}
 	return fmt.Errorf("compression %q: format %s knows %s", c.Compression, c.Format, strings.Join(known, ", "))
 }
+
+func (c *Config) setColumns() (err error) {
+	if c.Format == Hudi && (c.Columns != nil || c.Filter != "" || c.KeepMeta) {
+		return &UsageError{errors.New("format hudi copies the table's own files: columns and rows can't be picked; choose parquet, orc, json or csv")}
+	}
+	if c.Columns != nil && len(c.Columns) == 0 {
+		return &UsageError{errors.New("no columns are asked for")}
+	}
+	if c.Filter != "" {
+		if c.filter, err = predicate.Parse(c.Filter); err != nil {
+			return &UsageError{fmt.Errorf("filter: %w", err)}
+		}
+	}
+	return nil
+}
+
+// UsageError is a configuration that makes no sense, whatever the table.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the mistake.
+func (e *UsageError) Unwrap() error { return e.Err }
 
 // Join is the target folder of a snapshot with a prefix, as the early design had it: <target>/<prefix>.
 func Join(target, prefix string) string {

@@ -18,37 +18,46 @@ const defaultPartition = "__HIVE_DEFAULT_PARTITION__"
 
 // layout says into which folders the rows of an export go and which columns its files hold.
 type layout struct {
+	columns *arrow.Schema // of the table
+
 	keep   []string // columns of the files, in order
 	fields []string // columns that make the folders, in order; they are not in keep
 	names  []string // the folder names of fields: the spelling that was asked for
 }
 
-// newLayout checks the partitioning that was asked for against the columns of the table (meta columns first). The texts
-// of refusals name what the original names, and what can be used instead.
+// newLayout checks the columns and the partitioning that were asked for against the columns of the table (meta columns
+// first). The texts of refusals name what the original names, and what can be used instead.
 func newLayout(c *Config, columns *arrow.Schema) (layout, error) {
-	user := make([]string, 0, columns.NumFields())
-	for _, f := range columns.Fields() {
-		if !schema.IsMeta(f.Name) {
-			user = append(user, f.Name)
+	l := layout{columns: columns, keep: names(columns)}
+	kind, arg, _ := strings.Cut(c.Partitioner, ":")
+	if c.Partitioner == "" && !c.KeepMeta {
+		l.keep = slices.DeleteFunc(l.keep, schema.IsMeta)
+	}
+	from := l.keep // where fields are looked for
+	if c.Columns != nil {
+		if err := l.choose(c.Columns); err != nil {
+			return l, err
 		}
 	}
-	kind, arg, _ := strings.Cut(c.Partitioner, ":")
 	switch {
 	case kind == "hoodie-partition-path":
 		if arg == "" {
 			arg = "date"
 		}
-		keep := slices.DeleteFunc(names(columns), func(n string) bool { return n == schema.PartitionPath })
-		return layout{keep: keep, fields: []string{schema.PartitionPath}, names: []string{arg}}, nil
+		l.take(schema.PartitionPath, arg)
+		return l, nil
 	case kind == "fields":
-		return fieldsLayout(strings.Split(arg, ","), names(columns), columns)
+		return l, l.takeFields(strings.Split(arg, ","), from)
 	case c.Partitioner != "":
 		return layout{}, fmt.Errorf("output partitioner %q is a class of the Java tool and can't be loaded here: use hoodie-partition-path[:<column>] "+
 			"(partition by the table's own partition path), fields:<a>,<b>, or --output-partition-field <column>", c.Partitioner)
 	case c.PartitionField != "":
-		return fieldsLayout([]string{c.PartitionField}, user, columns)
+		if find(from, c.PartitionField) != "" { // a name with a comma in it
+			return l, l.takeFields([]string{c.PartitionField}, from)
+		}
+		return l, l.takeFields(strings.Split(c.PartitionField, ","), from)
 	}
-	return layout{keep: user}, nil
+	return l, nil
 }
 
 func names(s *arrow.Schema) []string {
@@ -59,28 +68,57 @@ func names(s *arrow.Schema) []string {
 	return out
 }
 
-func fieldsLayout(asked, keep []string, columns *arrow.Schema) (layout, error) {
-	l := layout{keep: slices.Clone(keep)}
+// find gives the column of a name, in any letter case where it has no exact one; empty when there is none.
+func find(in []string, name string) string {
+	if slices.Contains(in, name) {
+		return name
+	}
+	if i := slices.IndexFunc(in, func(n string) bool { return strings.EqualFold(n, name) }); i >= 0 {
+		return in[i]
+	}
+	return ""
+}
+
+// choose makes the wanted columns those of the files.
+func (l *layout) choose(wanted []string) error {
+	var keep []string
+	for _, name := range wanted {
+		found := find(names(l.columns), strings.TrimSpace(name))
+		if found == "" {
+			return fmt.Errorf("%w: %q; the table has %s", ErrNoSuchColumn, name, strings.Join(names(l.columns), ", "))
+		}
+		if !slices.Contains(keep, found) {
+			keep = append(keep, found)
+		}
+	}
+	l.keep = keep
+	return nil
+}
+
+// take makes a column one of folders, under a name.
+func (l *layout) take(column, name string) {
+	l.fields = append(l.fields, column)
+	l.names = append(l.names, name)
+	l.keep = slices.DeleteFunc(slices.Clone(l.keep), func(n string) bool { return n == column })
+}
+
+func (l *layout) takeFields(asked, from []string) error {
 	for _, name := range asked {
-		i := slices.IndexFunc(l.keep, func(n string) bool { return n == name })
-		if i < 0 {
-			i = slices.IndexFunc(l.keep, func(n string) bool { return strings.EqualFold(n, name) })
+		name = strings.TrimSpace(name)
+		found := find(from, name)
+		if found == "" || slices.Contains(l.fields, found) {
+			return fmt.Errorf("%w: output partition field %q; the columns that can be used are %s", ErrNoSuchColumn, name, strings.Join(usable(from, l.columns), ", "))
 		}
-		if i < 0 {
-			return l, fmt.Errorf("%w: output partition field %q; the columns that can be used are %s", ErrNoSuchColumn, name, strings.Join(usable(keep, columns), ", "))
-		}
-		f, _ := columns.FieldsByName(l.keep[i])
+		f, _ := l.columns.FieldsByName(found)
 		if !partitionable(f[0].Type) {
-			return l, fmt.Errorf("column %s is of type %s, which can't be a folder name; the columns that can be used are %s", l.keep[i], f[0].Type, strings.Join(usable(keep, columns), ", "))
+			return fmt.Errorf("column %s is of type %s, which can't be a folder name; the columns that can be used are %s", found, f[0].Type, strings.Join(usable(from, l.columns), ", "))
 		}
-		l.fields = append(l.fields, l.keep[i])
-		l.names = append(l.names, name)
-		l.keep = slices.Delete(l.keep, i, i+1)
+		l.take(found, name)
 	}
 	if len(l.keep) == 0 {
-		return l, fmt.Errorf("partitioning by all columns (%s) leaves no column for the files", strings.Join(asked, ", "))
+		return fmt.Errorf("partitioning by all columns (%s) leaves no column for the files", strings.Join(asked, ", "))
 	}
-	return l, nil
+	return nil
 }
 
 func usable(keep []string, columns *arrow.Schema) []string {

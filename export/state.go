@@ -66,6 +66,10 @@ func (c *Config) arguments(source string) map[string]string {
 	if c.anyCodec {
 		delete(all, "compression")
 	}
+	if c.KeepMeta {
+		all["keep-meta"] = "true"
+	}
+	all["columns"], all["filter"] = strings.Join(c.Columns, ","), c.Filter
 	if c.SmallRowGroup != DefaultSmallRowGroup {
 		all["small-row-group"] = strconv.FormatInt(c.SmallRowGroup, 10)
 	}

@@ -96,7 +96,7 @@ type pack struct {
 }
 
 func (j *job) rowTasks(workers int) ([]engine.Task, error) {
-	reader, err := j.snap.Reader(read.ScanOptions{Columns: j.columns})
+	reader, err := j.snap.Reader(read.ScanOptions{Columns: j.columns, Filter: j.cfg.filter})
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (j *job) rowsTask(ctx context.Context, task engine.Task, scope engine.Scope
 		return nil, stats, err
 	}
 	reader, err := j.snap.Reader(read.ScanOptions{
-		Columns: j.columns, Memory: scope.Memory / 2, TempDir: scope.TempDir,
+		Columns: j.columns, Filter: j.cfg.filter, Memory: scope.Memory / 2, TempDir: scope.TempDir,
 		Progress: func(bytes int64) { stats.BytesRead += bytes; scope.Progress(0, bytes) },
 		Warn:     func(text string) { j.observe(engine.Noted{Text: text}) },
 	})
