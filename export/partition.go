@@ -95,6 +95,11 @@ func (l *layout) choose(wanted []string) error {
 	return nil
 }
 
+// values gives the columns that make the folders of a batch, one for each name. release lets go of what was made for it.
+func (l *layout) values(batch arrow.RecordBatch) (values []arrow.Array, release func(), err error) {
+	return batch.Columns()[len(l.keep):], func() {}, nil
+}
+
 // take makes a column one of folders, under a name.
 func (l *layout) take(column, name string) {
 	l.fields = append(l.fields, column)

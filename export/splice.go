@@ -170,7 +170,7 @@ func (s *splicing) copy(ctx context.Context, c *candidate) error {
 	}
 	if s.shape == nil {
 		s.shape = c.part
-		s.body = storage.Create(ctx, s.job.target, s.sink.next("", c.part.Codec()), storage.PutOptions{})
+		s.body = storage.Create(ctx, s.job.target, s.sink.next(c.part.Codec()), storage.PutOptions{})
 		o := splice.WriterOptions{Progress: func(n int64) { s.passed += n; s.scope.Progress(0, n) }}
 		if !s.job.snap.Source().Store.Traits().Dirs {
 			o.ReadAhead = remoteReads

@@ -86,7 +86,9 @@ func (j *job) copyTask(ctx context.Context, task engine.Task, scope engine.Scope
 // become many small files: up to packBytes, each file counted with openCost beside its bytes.
 const (
 	packBytes = 128 << 20
-	openCost  = 4 << 20
+	// packFolders is packBytes where rows go to folders: each task has a file of its own in each.
+	packFolders = 1 << 30
+	openCost    = 4 << 20
 )
 
 // pack is the spec of a rows task.
@@ -109,7 +111,11 @@ func (j *job) rowTasks(workers int) ([]engine.Task, error) {
 		j.plan.Pack = j.cfg.pack
 	}
 	if j.plan.Pack == 0 {
-		j.plan.Pack = min(packBytes, max(openCost, total/int64(workers)))
+		most := int64(packBytes)
+		if len(j.layout.names) > 0 {
+			most = packFolders
+		}
+		j.plan.Pack = min(most, max(openCost, total/int64(workers)))
 	}
 	limit := j.plan.Pack
 	var packs []pack
@@ -156,7 +162,7 @@ func (j *job) rowsTask(ctx context.Context, task engine.Task, scope engine.Scope
 	if err != nil {
 		return nil, stats, err
 	}
-	out, done := newSink(ctx, j, p.Number), written{}
+	out, done := newSink(ctx, j, p.Number, scope), written{}
 	rest := p.Slices
 	if j.splices() {
 		s := splicing{job: j, sink: out, reader: reader, scope: scope, stats: &stats}
