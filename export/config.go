@@ -86,8 +86,10 @@ type Config struct {
 	KeepMeta bool
 
 	PartitionField string // columns, comma-separated; rows go to <field>=<value>/, the columns leave the files
-	Partitioner    string // "hoodie-partition-path[:column]", "fields:a,b", "none"
-	Parallelism    int    // tasks at once; 0 means one for each CPU
+	Partitioner    string // "hoodie-partition-path[:column]", "fields:a,b", "expr:name = EXPRESSION; …" (see Expression), "none", or a name in Partitioners
+	// Partitioners are those of the program, by the names that Partitioner may have.
+	Partitioners map[string]Partitioner
+	Parallelism  int // tasks at once; 0 means one for each CPU
 
 	// Compression of the format: see Compressions; the first of them is the default. Parquet files that are copied column chunk
 	// by column chunk keep theirs, unless one is named here.

@@ -35,7 +35,7 @@ func (j *job) planSource(ctx context.Context) error {
 	if j.layout, err = newLayout(&j.cfg, j.snap.Schema()); err != nil {
 		return err
 	}
-	j.columns = append(append([]string{}, j.layout.keep...), j.layout.fields...)
+	j.columns = j.layout.read()
 	return nil
 }
 

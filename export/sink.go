@@ -34,7 +34,7 @@ const (
 	pileShare = 8
 	heapShare = 4
 	// minHeap is what the rows of other folders may take even of a small budget.
-	minHeap = 4 << 20
+	minHeap = 8 << 20
 )
 
 // sink spreads the rows of one task over its output files: one, or one for each folder.

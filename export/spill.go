@@ -22,6 +22,8 @@ type heap struct {
 	runs  []*run // in memory, in the order of arrival
 	bytes int64
 	spans map[int32]int64 // rows of each folder, wherever they are
+	file  *os.File        // of all that was spilled
+	end   int64
 	files []*spilled
 }
 
@@ -94,9 +96,9 @@ func variableBytes(d arrow.ArrayData, values *memory.Buffer) int64 {
 // spillRows are the rows of a batch in a local file: of each file one is in memory while folders are merged.
 const spillRows = 4096
 
-// spilled is a local file of batches, sorted by folder.
+// spilled is a section of the local file: batches, sorted by folder.
 type spilled struct {
-	file   *os.File
+	bytes  *io.SectionReader
 	reader *ipc.Reader
 	parts  []part // rows counted over the whole file
 	next   int
@@ -105,17 +107,18 @@ type spilled struct {
 	first int64 // number of its first row
 }
 
-// spill writes all runs to a local file.
+// spill writes all runs to the local file.
 func (h *heap) spill() (err error) {
-	f, err := os.CreateTemp(h.dir, "sluice-export-*")
-	if err != nil {
-		return err
+	if h.file == nil {
+		if h.file, err = os.CreateTemp(h.dir, "sluice-export-*"); err != nil {
+			return err
+		}
+		// Where the system can, nothing stays behind when the process is killed.
+		_ = os.Remove(h.file.Name())
 	}
-	s := &spilled{file: f}
-	h.files = append(h.files, s)
-	// Where the system can, nothing stays behind when the process is killed.
-	_ = os.Remove(f.Name())
-	buffered := bufio.NewWriterSize(f, 1<<20)
+	s := &spilled{}
+	out := io.NewOffsetWriter(h.file, h.end)
+	buffered := bufio.NewWriterSize(out, 1<<20)
 	w := ipc.NewWriter(buffered, ipc.WithSchema(h.schema))
 	var pieces []arrow.RecordBatch
 	var rows, total int64
@@ -158,9 +161,13 @@ func (h *heap) spill() (err error) {
 		return err
 	}
 	h.dropRuns()
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
+	n, err := out.Seek(0, io.SeekCurrent)
+	if err != nil {
 		return err
 	}
+	s.bytes = io.NewSectionReader(h.file, h.end, n)
+	h.end += n
+	h.files = append(h.files, s)
 	return nil
 }
 
@@ -235,7 +242,7 @@ func (f *spilled) rows(id int32, each func(arrow.RecordBatch) error) error {
 // seek reads on to the batch that holds a row.
 func (f *spilled) seek(row int64) (err error) {
 	if f.reader == nil {
-		if f.reader, err = ipc.NewReader(bufio.NewReaderSize(f.file, 256<<10)); err != nil {
+		if f.reader, err = ipc.NewReader(bufio.NewReaderSize(f.bytes, 64<<10)); err != nil {
 			return err
 		}
 	}
@@ -264,12 +271,16 @@ func (h *heap) close() (err error) {
 		if f.reader != nil {
 			f.reader.Release()
 		}
-		err = errors.Join(err, f.file.Close())
-		if removeErr := os.Remove(f.file.Name()); removeErr != nil && !errors.Is(removeErr, os.ErrNotExist) {
-			err = errors.Join(err, removeErr)
-		}
 	}
 	h.files = nil
+	if h.file == nil {
+		return nil
+	}
+	err = h.file.Close()
+	if removeErr := os.Remove(h.file.Name()); removeErr != nil && !errors.Is(removeErr, os.ErrNotExist) {
+		err = errors.Join(err, removeErr)
+	}
+	h.file = nil
 	return err
 }
 

@@ -122,7 +122,7 @@ func (j *job) rowTasks(workers int) ([]engine.Task, error) {
 	var cost int64
 	for _, s := range slices {
 		size := s.Bytes() + openCost
-		if len(packs) == 0 || cost+size > limit {
+		if len(packs) == 0 || cost+size/2 > limit { // half over: a small last pack would be a small last file
 			packs = append(packs, pack{Number: len(packs)})
 			cost = 0
 		}

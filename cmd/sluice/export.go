@@ -65,7 +65,7 @@ columns. Partition values and nulls are written as Spark writes them.
 	f.StringVar(&c.Filter, "filter", "", "only rows for which this is true, in SQL: comparisons, in, like 'x%', is null, between, and, or, not")
 	f.BoolVar(&c.KeepMeta, "keep-meta", false, "keep the _hoodie_ meta columns, in front of the others")
 	f.StringVar(&c.PartitionField, "output-partition-field", "", "columns, comma-separated, by whose values the files are put into folders <column>=<value>")
-	f.StringVar(&c.Partitioner, "output-partitioner", "", "hoodie-partition-path[:<column>] keeps the table's own partitions; fields:<a>,<b> takes several columns")
+	f.StringVar(&c.Partitioner, "output-partitioner", "", "hoodie-partition-path[:<column>] keeps the table's own partitions; fields:<a>,<b> takes several columns; expr:<name> = <expression> computes (columns and meta columns are variables)")
 	f.StringVar(&parallelism, "parallelism", "0", "tasks at once (-pl); 0 means one for each CPU")
 	f.StringVar(&rows, "query-type", string(export.ReadOptimized), "read_optimized or snapshot: see above")
 	f.StringVar(&c.AsOf, "as-of", "", "instant or date; default the newest completed write")
