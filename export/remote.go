@@ -30,8 +30,8 @@ import (
 // table in the very state in which the planner saw it. Tasks name the order. It is their licence as well: what a worker
 // writes appears only while the order is there, and it goes before the export looks what has been written.
 
-// orders is the folder of the target in which they lie. Engines take a name with this beginning for no data.
-const orders = "_sluice_export"
+// orderPrefix begins their names, in the folder of the state.
+const orderPrefix = "order-"
 
 // order is the content of one, compressed with gzip.
 type order struct {
@@ -39,6 +39,7 @@ type order struct {
 	Zone      string         `json:"zone"`
 	TableZone string         `json:"tableZone"`
 	Token     string         `json:"token"`
+	Pinned    *plan          `json:"pinned,omitempty"` // of the run that this one finishes
 	Source    replay.Answers `json:"source"`
 }
 
@@ -69,12 +70,15 @@ type remote struct {
 }
 
 // farAway makes the engine of a job that has one; nil for others.
-func farAway(j *job, asked Config, opts local.Options) *remote {
+func farAway(j *job, asked Config, opts local.Options) (*remote, error) {
 	if asked.Engine == nil {
-		return nil
+		return nil, nil
+	}
+	if _, ok := asked.Partitioners[asked.Partitioner]; ok {
+		return nil, &UsageError{fmt.Errorf("output partitioner %q is a function of this program, which other processes do not have: choose the local engine", asked.Partitioner)}
 	}
 	here := local.New(engine.Handlers{taskRows: j.rowsTask, taskCopy: j.copyTask}, local.Options{Memory: opts.Memory, TempDir: opts.TempDir, Observe: opts.Observe})
-	return &remote{job: j, asked: asked, below: asked.Engine, here: here}
+	return &remote{job: j, asked: asked, below: asked.Engine, here: here}, nil
 }
 
 // record begins to keep what the source's store answers.
@@ -125,7 +129,10 @@ func (r *remote) give(ctx context.Context) error {
 	if err := r.withdraw(ctx); err != nil {
 		return err
 	}
-	o := order{Config: r.asked, Zone: r.job.cfg.Zone.String(), Token: r.job.token, Source: r.source.Stop()}
+	o := order{Config: r.asked, Zone: r.job.cfg.Zone.String(), Token: r.job.plan.Token, Source: r.source.Stop()}
+	if r.job.resumed {
+		o.Pinned = r.job.plan
+	}
 	o.Config.Source, o.Config.Target = r.source.URL(), r.job.target.URL()
 	if r.asked.TableZone != nil {
 		o.TableZone = r.asked.TableZone.String()
@@ -135,7 +142,7 @@ func (r *remote) give(ctx context.Context) error {
 	if err := errors.Join(json.NewEncoder(z).Encode(o), z.Close()); err != nil {
 		return err
 	}
-	name := path.Join(orders, "order-"+uuid.NewString())
+	name := path.Join(state, orderPrefix+uuid.NewString())
 	if err := putBytes(ctx, r.job.target, name, body.Bytes()); err != nil {
 		return err
 	}
@@ -150,11 +157,11 @@ func (r *remote) withdraw(ctx context.Context) error {
 	}
 	target := r.job.target
 	var names []string
-	for info, err := range target.List(ctx, orders, storage.ListOptions{Recursive: true}) {
+	for info, err := range target.List(ctx, state, storage.ListOptions{Recursive: true}) {
 		if err != nil {
 			return err
 		}
-		if strings.HasPrefix(path.Base(info.Name), "order-") {
+		if strings.HasPrefix(path.Base(info.Name), orderPrefix) {
 			names = append(names, info.Name)
 		}
 	}
@@ -162,49 +169,6 @@ func (r *remote) withdraw(ctx context.Context) error {
 		if err := target.Delete(ctx, name); err != nil {
 			return err
 		}
-	}
-	if len(names) > 0 && target.Traits().Dirs {
-		_ = target.Delete(ctx, orders) // something else may be in it
-	}
-	return nil
-}
-
-// settle makes the target hold what results name, and nothing else: it withdraws the order, removes what attempts have left
-// whose results nobody got, and looks whether all that was reported is there.
-func (r *remote) settle(ctx context.Context, named []string) error {
-	if r == nil {
-		return nil
-	}
-	if err := r.withdraw(ctx); err != nil {
-		return err
-	}
-	missing := map[string]bool{}
-	for _, name := range named {
-		missing[name] = true
-	}
-	var left []string
-	for info, err := range r.job.target.List(ctx, "", storage.ListOptions{Recursive: true}) {
-		if err != nil {
-			return err
-		}
-		if !missing[info.Name] && strings.HasPrefix(path.Base(info.Name), "part-") && r.job.cfg.Format != Hudi {
-			left = append(left, info.Name)
-		}
-		delete(missing, info.Name)
-	}
-	if len(missing) > 0 && r.job.target.Traits().ConsistentList {
-		for name := range missing {
-			return fmt.Errorf("%s is not there, although its worker reported that it wrote it: do all workers see the target that this machine sees?",
-				storage.Join(r.job.target.URL(), name))
-		}
-	}
-	for _, name := range left {
-		if err := r.job.target.Delete(ctx, name); err != nil {
-			return err
-		}
-	}
-	if len(left) > 0 {
-		r.job.observe(engine.Noted{Text: fmt.Sprintf("%d files of attempts that were lost are removed", len(left))})
 	}
 	return nil
 }
@@ -245,9 +209,11 @@ func (w *workshop) handler(run func(*job, context.Context, engine.Task, engine.S
 				notes.Unlock()
 			}
 		}
-		if attempt.token, err = attemptToken(whole.token); err != nil {
+		own := *whole.plan
+		if own.Token, err = attemptToken(whole.plan.Token); err != nil {
 			return nil, engine.Stats{}, err
 		}
+		attempt.plan = &own
 		task.Spec = e.Spec
 		out, stats, err := run(&attempt, ctx, task, scope)
 		if err != nil {
@@ -259,13 +225,16 @@ func (w *workshop) handler(run func(*job, context.Context, engine.Task, engine.S
 	}
 }
 
+// tokenStem is how many characters of a job's token begin those of its attempts.
+const tokenStem = 24
+
 // attemptToken keeps the files of two attempts of a task apart: it begins as the job's token does and ends in 48 random bits.
 func attemptToken(job string) (string, error) {
 	var b [6]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		return "", err
 	}
-	return job[:len(job)-2*len(b)] + hex.EncodeToString(b[:]), nil
+	return job[:tokenStem] + hex.EncodeToString(b[:]), nil
 }
 
 // refusal marks what another try can't change, so that it is known on the other side of a process border too.
@@ -292,7 +261,7 @@ func (w *workshop) open(ctx context.Context, e errand) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.target, j.token = replay.Fenced(target, e.Order), o.Token
+	j.target = replay.Fenced(target, e.Order)
 	j.cfg = o.Config
 	if j.cfg.Zone, err = time.LoadLocation(o.Zone); err != nil {
 		return nil, err
@@ -303,15 +272,16 @@ func (w *workshop) open(ctx context.Context, e errand) (*job, error) {
 	if err := j.cfg.setDefaults(); err != nil {
 		return nil, err
 	}
-	j.cfg.Open = func(ctx context.Context, url string) (storage.Store, error) {
-		store, err := openURL(ctx, url)
-		if err != nil || url != o.Config.Source {
-			return store, err
-		}
-		return replay.Replay(store, o.Source), nil
-	}
-	if err := j.plan(ctx); err != nil {
+	source, err := openURL(ctx, j.cfg.Source)
+	if err != nil {
 		return nil, err
+	}
+	j.source, j.plan = replay.Replay(source, o.Source), o.Pinned
+	if err := j.planSource(ctx); err != nil {
+		return nil, err
+	}
+	if j.plan == nil {
+		j.plan = &plan{Token: o.Token}
 	}
 	w.job, w.target, w.order = j, e.Target, e.Order
 	return j, nil

@@ -65,8 +65,11 @@ columns. Partition values and nulls are written as Spark writes them.
 	f.StringVar(&c.Source, "source-base-path", "", "base path of the table (required)")
 	f.StringVar(&c.Target, "target-output-path", "", "folder of this snapshot; must not exist (required)")
 	f.StringVar(&format, "output-format", "", "hudi, parquet, orc, json or csv (required)")
-	f.StringVar(&c.PartitionField, "output-partition-field", "", "column by whose values the files are put into folders <column>=<value>")
-	f.StringVar(&c.Partitioner, "output-partitioner", "", "hoodie-partition-path[:<column>] keeps the table's own partitions; fields:<a>,<b> takes several columns")
+	f.StringSliceVar(&c.Columns, "columns", nil, "columns of the files in this order, comma-separated; default all but the meta columns")
+	f.StringVar(&c.Filter, "filter", "", "only rows for which this is true, in SQL: comparisons, in, like 'x%', is null, between, and, or, not")
+	f.BoolVar(&c.KeepMeta, "keep-meta", false, "keep the _hoodie_ meta columns, in front of the others")
+	f.StringVar(&c.PartitionField, "output-partition-field", "", "columns, comma-separated, by whose values the files are put into folders <column>=<value>")
+	f.StringVar(&c.Partitioner, "output-partitioner", "", "hoodie-partition-path[:<column>] keeps the table's own partitions; fields:<a>,<b> takes several columns; expr:<name> = <expression> computes (columns and meta columns are variables)")
 	f.StringVar(&parallelism, "parallelism", "0", "tasks at once (-pl); 0 means one for each CPU")
 	f.StringVar(&rows, "query-type", string(export.ReadOptimized), "read_optimized or snapshot: see above")
 	f.StringVar(&c.AsOf, "as-of", "", "instant or date; default the newest completed write")
@@ -142,5 +145,9 @@ func (a *app) runExport(ctx context.Context, c export.Config, on engineFlags) er
 		return err
 	}
 	_, err = export.Run(ctx, c, opts)
+	var usage *export.UsageError
+	if errors.As(err, &usage) {
+		return usageError{err}
+	}
 	return err
 }
