@@ -85,8 +85,8 @@ func serve(t *testing.T, ctx context.Context, handlers engine.Handlers, in []byt
 	}
 }
 
-// contents are the files of a folder by name, the token of the run taken out.
-func contents(t *testing.T, dir string) map[string]string {
+// filesOf are the files of a folder by name, the token of the run taken out.
+func filesOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
@@ -158,14 +158,14 @@ func TestWorkersWriteWhatAPoolWrites(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				whole := contents(t, c.Target)
+				whole := filesOf(t, c.Target)
 
 				c.Target, c.Engine = filepath.Join(t.TempDir(), "crowd"), &crowd{t: t}
 				got, err := export.Run(t.Context(), c, local.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				sameFiles(t, contents(t, c.Target), whole)
+				sameFiles(t, filesOf(t, c.Target), whole)
 				got.Stats.Elapsed = want.Stats.Elapsed
 				if got.Stats != want.Stats || got.Copied != want.Copied || len(got.Files) != len(want.Files) {
 					t.Errorf("got %+v\nwant %+v", got, want)
@@ -184,7 +184,7 @@ func TestWorkersSeeTheTableAsThePlannerDid(t *testing.T) {
 		if _, err := export.Run(t.Context(), c, local.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		want := contents(t, c.Target)
+		want := filesOf(t, c.Target)
 		c.Target = filepath.Join(t.TempDir(), "crowd")
 		c.Engine = &crowd{t: t, before: func() {
 			if err := os.RemoveAll(filepath.Join(dir, ".hoodie")); err != nil {
@@ -194,7 +194,7 @@ func TestWorkersSeeTheTableAsThePlannerDid(t *testing.T) {
 		if _, err := export.Run(t.Context(), c, local.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		sameFiles(t, contents(t, c.Target), want)
+		sameFiles(t, filesOf(t, c.Target), want)
 	}
 }
 
