@@ -245,9 +245,22 @@ func link(program, name string) error {
 func (c *Cluster) command(script, config string) []string {
 	out := append([]string{c.opts.Submit}, c.opts.Args...)
 	if c.opts.Master != "" {
-		out = append(out, "--master", c.opts.Master)
+		out = append(out, "--master", patient(c.opts.Master))
 	}
 	return append(out, "--deploy-mode", "client", script, config)
+}
+
+// patient gives a master in one process the attempts that clusters have: there Spark takes one unless the master says more.
+func patient(master string) string {
+	const attempts = ",4]"
+	threads, ok := strings.CutPrefix(master, "local[")
+	switch {
+	case master == "local":
+		return "local[1" + attempts
+	case ok && !strings.Contains(threads, ","):
+		return strings.TrimSuffix(master, "]") + attempts
+	}
+	return master
 }
 
 func total(tasks []engine.Task) (bytes int64) {

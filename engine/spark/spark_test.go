@@ -50,6 +50,16 @@ func TestWhichMastersAreThisMachine(t *testing.T) {
 	}
 }
 
+// In one process Spark would give up with the first worker that is lost.
+func TestAttemptsInOneProcess(t *testing.T) {
+	for master, want := range map[string]string{"local": "local[1,4]", "local[2]": "local[2,4]", "local[*]": "local[*,4]", "local[2,1]": "local[2,1]",
+		"local-cluster[2,1,1024]": "local-cluster[2,1,1024]", "yarn": "yarn"} {
+		if got := patient(master); got != want {
+			t.Errorf("%s: %s", master, got)
+		}
+	}
+}
+
 // Secrets reach executors by name only: neither the command line nor the settings file holds a value.
 func TestSecretsAreOnNoCommandLine(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "verysecret")
