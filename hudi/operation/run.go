@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -36,7 +37,7 @@ func Run(ctx context.Context, store storage.Store, kind Kind, rows Rows, o Optio
 	if err != nil {
 		return nil, err
 	}
-	j := &job{settings: s, store: store, cfg: cfg, rows: rows, slotOf: map[filegroup.Group]int32{}, listed: map[string]bool{}, stats: &collector{}}
+	j := &job{settings: s, store: store, cfg: cfg, rows: rows, inPart: map[int32][]int32{}, listed: map[string]bool{}, stats: &collector{}}
 	if err := j.begin(ctx); err != nil {
 		if errors.Is(err, errNothing) {
 			return &j.result, nil
@@ -75,8 +76,8 @@ type job struct {
 
 	paths  paths
 	slots  []slot
-	slotOf map[filegroup.Group]int32
-	listed map[string]bool // partitions whose slots are known
+	inPart map[int32][]int32 // slots by partition
+	listed map[string]bool   // partitions whose slots are known
 	fenced map[filegroup.Group]string
 
 	stats  *collector
@@ -122,7 +123,24 @@ func (j *job) begin(ctx context.Context) error {
 		return err
 	}
 	j.cfg = j.txn.Config()
+	j.warn()
 	return nil
+}
+
+// warn says when a row can get a second identity: its partition value changes, and the index looks for it in the new partition alone.
+func (j *job) warn() {
+	if j.kind != Upsert || j.index.Kind.Global() {
+		return
+	}
+	var loose []string
+	for _, f := range j.cfg.PartitionFields {
+		if !slices.Contains(j.cfg.RecordKeyFields, f) {
+			loose = append(loose, f)
+		}
+	}
+	if len(loose) > 0 {
+		j.tell(Warned{fmt.Sprintf("a row whose %s changes is stored in both partitions, as the index %s looks in the row's own partition alone; hoodie.index.type=GLOBAL_SIMPLE moves it", strings.Join(loose, ", "), j.index.Kind)})
+	}
 }
 
 // refuse names what this operation does not do on this table.
