@@ -174,8 +174,12 @@ func newest(ctx context.Context, table string) (string, error) {
 
 // writeDMS writes rows as DMS does: in change files the column Op comes first, times are in microseconds.
 func writeDMS(path string, changes bool, rows []order) error {
-	text := func(name string) arrow.Field { return arrow.Field{Name: name, Type: arrow.BinaryTypes.String, Nullable: true} }
-	number := func(name string) arrow.Field { return arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int32, Nullable: true} }
+	text := func(name string) arrow.Field {
+		return arrow.Field{Name: name, Type: arrow.BinaryTypes.String, Nullable: true}
+	}
+	number := func(name string) arrow.Field {
+		return arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int32, Nullable: true}
+	}
 	at := func(name string) arrow.Field {
 		return arrow.Field{Name: name, Type: &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}, Nullable: true}
 	}
