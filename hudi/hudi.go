@@ -1,4 +1,5 @@
-// Package hudi reads Apache Hudi tables from Go. It is the front door of the library: who embeds Sluice needs nothing else.
+// Package hudi reads and writes Apache Hudi tables from Go. It is the front door of the library: who embeds Sluice needs nothing
+// else.
 //
 //	t, err := hudi.Open(ctx, "s3://lake/orders", hudi.Options{})
 //	s, err := t.Snapshot(ctx, hudi.Query{})
@@ -7,8 +8,10 @@
 //		batch.Release()
 //	}
 //
-// A [Table] is what its properties and timeline said when it was opened; open it again to see newer commits. A [Snapshot] is
-// pinned to one instant: scanning it twice gives the same rows, whatever other writers do, until the cleaner removes its files.
+//	result, err := t.Write(ctx, hudi.Upsert, hudi.Records(schema, batches), hudi.WriteOptions{})
+//
+// A [Table] is what its properties and timeline said when it was opened, or last written through it; open it again to see newer
+// commits of others. A [Snapshot] is pinned to one instant: scanning it twice gives the same rows, whatever other writers do, until the cleaner removes its files.
 //
 // Rows come as Arrow record batches: the five _hoodie_ meta columns first, then the table's columns, in the types that
 // schema.Type.Arrow documents. Whoever receives a batch releases it.
@@ -17,6 +20,7 @@ package hudi
 import (
 	"context"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -51,10 +55,11 @@ type Options struct {
 	Store storage.Store
 }
 
-// Table is an open table. It is immutable and safe for concurrent use.
+// Table is an open table. It is safe for concurrent use.
 type Table struct {
-	url string
-	src *read.Source
+	url  string
+	zone *time.Location
+	src  atomic.Pointer[read.Source]
 }
 
 // Open reads a table's properties and timeline. The URL is a folder or one of the schemes that package storage/open lists:
@@ -72,20 +77,22 @@ func Open(ctx context.Context, url string, opts Options) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Table{url: store.URL(), src: src}, nil
+	t := &Table{url: store.URL(), zone: opts.Zone}
+	t.src.Store(src)
+	return t, nil
 }
 
 // URL of the table's base path.
 func (t *Table) URL() string { return t.url }
 
 // Config is what hoodie.properties says.
-func (t *Table) Config() *config.Table { return t.src.Config }
+func (t *Table) Config() *config.Table { return t.src.Load().Config }
 
 // Timeline is the active timeline.
-func (t *Table) Timeline() timeline.Timeline { return t.src.Timeline }
+func (t *Table) Timeline() timeline.Timeline { return t.src.Load().Timeline }
 
 // Source gives jobs the table as the read package has it.
-func (t *Table) Source() *read.Source { return t.src }
+func (t *Table) Source() *read.Source { return t.src.Load() }
 
 // View of a merge-on-read table.
 type View = filegroup.Mode
@@ -108,7 +115,7 @@ type Query struct {
 
 // Snapshot pins a state of the table. It lists the table's files and opens none of them.
 func (t *Table) Snapshot(ctx context.Context, q Query) (*Snapshot, error) {
-	plan, err := t.src.Plan(ctx, read.Query{AsOf: q.AsOf, Mode: q.View, Stored: q.Stored})
+	plan, err := t.src.Load().Plan(ctx, read.Query{AsOf: q.AsOf, Mode: q.View, Stored: q.Stored})
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +129,7 @@ type Range = read.Range
 // Changes gives the newest state of the rows that were written in a range of instants: an incremental query. Rows that were
 // deleted in the range are not in it.
 func (t *Table) Changes(ctx context.Context, r Range) (*Snapshot, error) {
-	plan, err := t.src.Plan(ctx, read.Query{Range: &r})
+	plan, err := t.src.Load().Plan(ctx, read.Query{Range: &r})
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +139,7 @@ func (t *Table) Changes(ctx context.Context, r Range) (*Snapshot, error) {
 // ChangeFeed gives every change of the rows that were written in a range of instants, deletes included, as ChangeSchema has
 // it: operation, instant, image before, image after. The table must record changes (hoodie.table.cdc.enabled).
 func (t *Table) ChangeFeed(ctx context.Context, r Range) (*read.Feed, error) {
-	return t.src.ChangeFeed(ctx, r)
+	return t.src.Load().ChangeFeed(ctx, r)
 }
 
 // Snapshot is one state of a table, or the changes of a range. It is immutable and safe for concurrent use.

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/arrow/scalar"
+	"github.com/sluicelake/sluice/hudi/merge"
 	"github.com/sluicelake/sluice/hudi/schema"
 	"github.com/sluicelake/sluice/storage"
 )
@@ -30,6 +31,8 @@ type RewriteOptions struct {
 	FileName string
 	// Scan says how old rows come to the new schema; of it Table, Names and SchemaOnRead are looked at.
 	Scan ScanOptions
+	// Meet decides what becomes of rows that a Change gives new ones for; see [merge.Rule.Meet]. Nil: the new ones take their places.
+	Meet func(stored, changes arrow.RecordBatch, met []merge.Meeting) (outcome []int32, fresh arrow.RecordBatch, err error)
 	// CopyBytes is the smallest row group that is copied as it lies; smaller ones are put together anew, so that many small
 	// updates don't leave many small row groups. 0 is DefaultCopyBytes, negative copies none.
 	CopyBytes int64
@@ -169,6 +172,13 @@ func (r *rewriting) decode(ctx context.Context, g int) error {
 	return nil
 }
 
+// touch is a row of a batch of the old file that a change names.
+type touch struct {
+	row       int64 // of the batch
+	batch, at int   // the change's row: of one of the batches that are being put together; 0 is none, the row goes
+	keep      bool
+}
+
 // merge writes one batch of the old file with its changes. Nothing is put together: the writer takes runs of rows.
 func (r *rewriting) merge(batch Batch) error {
 	batches := []arrow.RecordBatch{batch.RecordBatch}
@@ -177,37 +187,95 @@ func (r *rewriting) merge(batch Batch) error {
 			b.Release()
 		}
 	}()
+	touched, err := r.touched(batch, &batches)
+	if err != nil {
+		return err
+	}
+	if r.o.Meet != nil {
+		if err := r.meet(touched, &batches); err != nil {
+			return err
+		}
+	}
 	var runs []rowRun
-	at, end := batch.FirstRow, batch.FirstRow+batch.NumRows()
-	current := -1 // where the change that is being taken stands in batches
+	at := int64(0)
+	for _, t := range touched {
+		if t.keep {
+			continue
+		}
+		runs = appendRun(runs, rowRun{row: at, rows: t.row - at})
+		if t.batch > 0 {
+			runs = appendRun(runs, rowRun{batch: t.batch, row: int64(t.at), rows: 1})
+		}
+		at = t.row + 1
+	}
+	runs = appendRun(runs, rowRun{row: at, rows: batch.NumRows() - at})
+	return r.w.writeRuns(batches, runs)
+}
+
+// touched takes the changes of a batch's rows; their batches are appended to batches.
+func (r *rewriting) touched(batch Batch, batches *[]arrow.RecordBatch) ([]touch, error) {
+	var out []touch
 	var taken arrow.RecordBatch
 	for {
 		row, ok, err := r.changes.peek()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if !ok || row >= end {
-			break
+		if !ok || row >= batch.FirstRow+batch.NumRows() {
+			return out, nil
 		}
-		if row < at {
-			return fmt.Errorf("the change of row %d comes after that of a later row", row)
+		if row < batch.FirstRow {
+			return nil, fmt.Errorf("the change of row %d comes after that of a later row", row)
 		}
-		runs = appendRun(runs, rowRun{row: at - batch.FirstRow, rows: row - at})
+		t := touch{row: row - batch.FirstRow}
 		if c := r.changes.now; c.Batch != nil {
 			if taken != c.Batch {
 				if err := r.w.columns.check(c.Batch.Schema()); err != nil {
-					return err
+					return nil, err
 				}
-				batches = append(batches, r.named(c.Batch))
-				taken, current = c.Batch, len(batches)-1
+				*batches = append(*batches, r.named(c.Batch))
+				taken = c.Batch
 			}
-			runs = appendRun(runs, rowRun{batch: current, row: int64(r.changes.at), rows: 1})
+			t.batch, t.at = len(*batches)-1, r.changes.at
 		}
+		out = append(out, t)
 		r.changes.advance()
-		at = row + 1
 	}
-	runs = appendRun(runs, rowRun{row: at - batch.FirstRow, rows: end - at})
-	return r.w.writeRuns(batches, runs)
+}
+
+// meet lets the rows of changes meet the stored ones, batch of changes by batch of changes.
+func (r *rewriting) meet(touched []touch, batches *[]arrow.RecordBatch) error {
+	var met []merge.Meeting
+	for from := 0; from < len(touched); {
+		to := from
+		met = met[:0]
+		for ; to < len(touched) && touched[to].batch == touched[from].batch; to++ {
+			met = append(met, merge.Meeting{Old: int32(touched[to].row), New: int32(touched[to].at)})
+		}
+		if touched[from].batch > 0 {
+			outcome, fresh, err := r.o.Meet((*batches)[0], (*batches)[touched[from].batch], met)
+			if err != nil {
+				return err
+			}
+			if fresh != nil {
+				*batches = append(*batches, r.named(fresh))
+				fresh.Release()
+			}
+			for i, o := range outcome {
+				t := &touched[from+i]
+				switch {
+				case o == merge.KeepOld:
+					t.keep = true
+				case o == merge.Remove:
+					t.batch = 0
+				case o >= 0:
+					t.batch, t.at = len(*batches)-1, int(o)
+				}
+			}
+		}
+		from = to
+	}
+	return nil
 }
 
 // appendRun joins a run to the last one where it goes on.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/arrow/util"
 
 	"github.com/sluicelake/sluice/hudi/schema"
@@ -182,35 +183,42 @@ func (o *ordColumn) value(row int) Value {
 
 // newChunk makes a chunk of a batch of data records. keys is nil when the batch has its key column.
 func (l *layout) newChunk(batch arrow.RecordBatch, keys arrow.Array) (*chunk, error) {
-	c := &chunk{l: l, n: int(batch.NumRows()), bytes: util.TotalRecordSize(batch)}
 	if err := l.check(batch.Schema()); err != nil {
 		return nil, err
 	}
+	own := keys
 	if keys == nil {
 		if l.key < 0 {
 			return nil, fmt.Errorf("%w: the batch has no column %s; pass the keys", ErrConfig, schema.RecordKey)
 		}
-		keys = batch.Column(l.key)
-	} else {
-		c.bytes += util.TotalArraySize(keys)
+		own = batch.Column(l.key)
 	}
-	if keys.Len() != c.n {
-		return nil, fmt.Errorf("merge: %d keys for %d rows", keys.Len(), c.n)
+	if own.Len() != int(batch.NumRows()) {
+		return nil, fmt.Errorf("merge: %d keys for %d rows", own.Len(), batch.NumRows())
 	}
-	var err error
-	if c.keys, err = textOf(keys); err != nil {
+	read, err := textOf(own)
+	if err != nil {
 		return nil, err
 	}
-	c.cols = make([]arrow.Array, batch.NumCols())
+	c := l.keyless(batch)
+	if keys != nil {
+		c.bytes += util.TotalArraySize(keys)
+	}
+	own.Retain()
+	c.keys, c.own = read, own
+	return c, nil
+}
+
+// keyless makes a chunk of rows whose keys nobody will ask for. The batch has the rule's schema.
+func (l *layout) keyless(batch arrow.RecordBatch) *chunk {
+	c := &chunk{l: l, n: int(batch.NumRows()), bytes: util.TotalRecordSize(batch), cols: make([]arrow.Array, batch.NumCols())}
 	for i := range c.cols {
 		c.cols[i] = batch.Column(i)
 		c.cols[i].Retain()
 	}
-	keys.Retain()
-	c.own = keys
 	c.ord = l.ordColumns(c.cols)
 	c.dead = l.deadRows(c.cols, c.n)
-	return c, nil
+	return c
 }
 
 func (l *layout) check(s *arrow.Schema) error {
@@ -368,17 +376,24 @@ func textOf(arr arrow.Array) (text, error) {
 	t := text{arr: arr, nulls: arr.NullN() > 0}
 	switch a := arr.(type) {
 	case *array.String:
-		t.off32, t.data = a.ValueOffsets(), bufferBytes(a.Data().Buffers()[2])
+		t.off32, t.data = a.ValueOffsets(), valueBytes(a.Data().Buffers()[2])
 	case *array.Binary:
-		t.off32, t.data = a.ValueOffsets(), bufferBytes(a.Data().Buffers()[2])
+		t.off32, t.data = a.ValueOffsets(), valueBytes(a.Data().Buffers()[2])
 	case *array.LargeString:
-		t.off64, t.data = a.ValueOffsets(), bufferBytes(a.Data().Buffers()[2])
+		t.off64, t.data = a.ValueOffsets(), valueBytes(a.Data().Buffers()[2])
 	case *array.LargeBinary:
-		t.off64, t.data = a.ValueOffsets(), bufferBytes(a.Data().Buffers()[2])
+		t.off64, t.data = a.ValueOffsets(), valueBytes(a.Data().Buffers()[2])
 	default:
 		return t, fmt.Errorf("merge: record keys are %s where text is expected", arr.DataType())
 	}
 	return t, nil
+}
+
+func valueBytes(b *memory.Buffer) []byte {
+	if b == nil {
+		return nil
+	}
+	return b.Bytes()
 }
 
 // at gives the bytes of a row, and false for null.

@@ -14,6 +14,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/util"
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/sluicelake/sluice/internal/gather"
 )
 
 // A log above its budget is cut in parts by key hash. Every part keeps the history of its keys in order, in a file. Base
@@ -189,9 +191,9 @@ func (q *spillQueue) sources(s *spill) (srcs [][]arrow.Array, done func()) {
 }
 
 // write appends rows to a file, halving them where a column would exceed 2 GiB.
-func (s *spill) write(file *spillFile, chunks []*chunk, srcs [][]arrow.Array, runs []run) error {
+func (s *spill) write(file *spillFile, chunks []*chunk, srcs [][]arrow.Array, runs []gather.Run) error {
 	batch, err := s.message(chunks, srcs, runs)
-	if errors.Is(err, errTooBig) && total(runs) > 1 {
+	if errors.Is(err, gather.ErrTooBig) && gather.Total(runs) > 1 {
 		lo, hi := (&assembly{runs: runs, at: make([]int32, len(runs))}).halve()
 		if err := s.write(file, chunks, srcs, lo.runs); err != nil {
 			return err
@@ -218,7 +220,7 @@ func (l *Log) dir() string {
 	return l.opts.SpillDir
 }
 
-func (s *spill) message(chunks []*chunk, srcs [][]arrow.Array, runs []run) (arrow.RecordBatch, error) {
+func (s *spill) message(chunks []*chunk, srcs [][]arrow.Array, runs []gather.Run) (arrow.RecordBatch, error) {
 	mem, l := s.log.opts.Alloc, s.log.r.layout
 	cols := make([]arrow.Array, 0, len(srcs)+4)
 	defer func() {
@@ -227,7 +229,7 @@ func (s *spill) message(chunks []*chunk, srcs [][]arrow.Array, runs []run) (arro
 		}
 	}()
 	for i := range srcs {
-		c, err := gather(mem, l.schema.Field(i).Type, srcs[i], runs)
+		c, err := gather.Array(mem, l.schema.Field(i).Type, srcs[i], runs)
 		if err != nil {
 			return nil, err
 		}
@@ -243,8 +245,8 @@ func (s *spill) message(chunks []*chunk, srcs [][]arrow.Array, runs []run) (arro
 	}()
 	var buf []byte
 	for _, r := range runs {
-		c := chunks[r.src]
-		for row := int(r.row); row < int(r.row+r.n); row++ {
+		c := chunks[r.Src]
+		for row := int(r.Row); row < int(r.Row+r.N); row++ {
 			key, _ := c.keys.at(row)
 			keys.Append(key)
 			v := c.side(row)
@@ -271,7 +273,7 @@ func (s *spill) message(chunks []*chunk, srcs [][]arrow.Array, runs []run) (arro
 	for _, b := range builders {
 		cols = append(cols, b.NewArray())
 	}
-	return array.NewRecordBatch(s.schema, cols, int64(total(runs))), nil
+	return array.NewRecordBatch(s.schema, cols, int64(gather.Total(runs))), nil
 }
 
 func (f *spillFile) open(s *spill) error {
@@ -433,7 +435,7 @@ func (s *spill) cutBase(ctx context.Context, k Keyed, a *assembly, yield sink) e
 
 // queueHits copies the rows that may have a log record, so that the rest of the batch can go.
 func (s *spill) queueHits(st *state, c *chunk, hits *assembly) error {
-	keys, err := gather(s.log.opts.Alloc, c.own.DataType(), []arrow.Array{c.own}, hits.runs)
+	keys, err := gather.Array(s.log.opts.Alloc, c.own.DataType(), []arrow.Array{c.own}, hits.runs)
 	if err != nil {
 		return err
 	}

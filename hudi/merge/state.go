@@ -10,6 +10,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/sluicelake/sluice/internal/gather"
 )
 
 // source is the place of one value or row: a chunk and a row in it.
@@ -318,7 +320,7 @@ func (st *state) union(a, b int32) int32 {
 
 // assembly collects the rows of one output batch: runs of whole rows, and rows put together from parts.
 type assembly struct {
-	runs  []run
+	runs  []gather.Run
 	parts []source // per row with parts, one stretch
 	at    []int32  // for each run: 1 + number of its stretch in parts, 0 for whole rows
 	any   bool
@@ -330,12 +332,12 @@ func (a *assembly) reset() {
 
 func (a *assembly) row(src, row int32) {
 	if n := len(a.runs); n > 0 {
-		if last := &a.runs[n-1]; last.src == src && last.row+last.n == row && a.at[n-1] == 0 {
-			last.n++
+		if last := &a.runs[n-1]; last.Src == src && last.Row+last.N == row && a.at[n-1] == 0 {
+			last.N++
 			return
 		}
 	}
-	a.runs = append(a.runs, run{src, row, 1})
+	a.runs = append(a.runs, gather.Run{Src: src, Row: row, N: 1})
 	a.at = append(a.at, 0)
 }
 
@@ -344,24 +346,24 @@ func (a *assembly) stretch(src, row, n int32) {
 		return
 	}
 	if k := len(a.runs); k > 0 {
-		if last := &a.runs[k-1]; last.src == src && last.row+last.n == row && a.at[k-1] == 0 {
-			last.n += n
+		if last := &a.runs[k-1]; last.Src == src && last.Row+last.N == row && a.at[k-1] == 0 {
+			last.N += n
 			return
 		}
 	}
-	a.runs = append(a.runs, run{src, row, n})
+	a.runs = append(a.runs, gather.Run{Src: src, Row: row, N: n})
 	a.at = append(a.at, 0)
 }
 
 func (a *assembly) composed(parts []source) {
 	a.parts = append(a.parts, parts...)
-	a.runs = append(a.runs, run{0, 0, 1})
+	a.runs = append(a.runs, gather.Run{Src: 0, Row: 0, N: 1})
 	a.at = append(a.at, int32(len(a.parts)/len(parts)))
 	a.any = true
 }
 
 // column gives the runs of one column.
-func (a *assembly) column(i, width int, buf []run) []run {
+func (a *assembly) column(i, width int, buf []gather.Run) []gather.Run {
 	if !a.any {
 		return a.runs
 	}
@@ -369,11 +371,11 @@ func (a *assembly) column(i, width int, buf []run) []run {
 	for k, r := range a.runs {
 		if p := a.at[k]; p != 0 {
 			s := a.parts[int(p-1)*width+i]
-			r = run{s.chunk, s.row, 1}
+			r = gather.Run{Src: s.chunk, Row: s.row, N: 1}
 		}
 		if n := len(buf); n > 0 {
-			if last := &buf[n-1]; last.src == r.src && last.row+last.n == r.row {
-				last.n += r.n
+			if last := &buf[n-1]; last.Src == r.Src && last.Row+last.N == r.Row {
+				last.N += r.N
 				continue
 			}
 		}
@@ -388,7 +390,7 @@ func (st *state) build(a *assembly) ([]arrow.RecordBatch, error) {
 	if err == nil {
 		return []arrow.RecordBatch{batch}, nil
 	}
-	if !errors.Is(err, errTooBig) {
+	if !errors.Is(err, gather.ErrTooBig) {
 		return nil, err
 	}
 	lo, hi := a.halve()
@@ -411,21 +413,21 @@ func (st *state) build(a *assembly) ([]arrow.RecordBatch, error) {
 
 // halve splits an assembly in two of about the same number of rows; hi is nil when there is one row only.
 func (a *assembly) halve() (lo, hi *assembly) {
-	want := total(a.runs) / 2
+	want := gather.Total(a.runs) / 2
 	if want == 0 {
 		return a, nil
 	}
 	n, k := 0, 0
-	for n+int(a.runs[k].n) <= want {
-		n += int(a.runs[k].n)
+	for n+int(a.runs[k].N) <= want {
+		n += int(a.runs[k].N)
 		k++
 	}
-	lo = &assembly{runs: append([]run(nil), a.runs[:k]...), at: append([]int32(nil), a.at[:k]...), parts: a.parts, any: a.any}
-	hi = &assembly{runs: append([]run(nil), a.runs[k:]...), at: append([]int32(nil), a.at[k:]...), parts: a.parts, any: a.any}
+	lo = &assembly{runs: append([]gather.Run(nil), a.runs[:k]...), at: append([]int32(nil), a.at[:k]...), parts: a.parts, any: a.any}
+	hi = &assembly{runs: append([]gather.Run(nil), a.runs[k:]...), at: append([]int32(nil), a.at[k:]...), parts: a.parts, any: a.any}
 	if cut := int32(want - n); cut > 0 {
 		r := a.runs[k]
-		lo.runs, lo.at = append(lo.runs, run{r.src, r.row, cut}), append(lo.at, a.at[k])
-		hi.runs[0] = run{r.src, r.row + cut, r.n - cut}
+		lo.runs, lo.at = append(lo.runs, gather.Run{Src: r.Src, Row: r.Row, N: cut}), append(lo.at, a.at[k])
+		hi.runs[0] = gather.Run{Src: r.Src, Row: r.Row + cut, N: r.N - cut}
 	}
 	return lo, hi
 }
@@ -437,19 +439,19 @@ func (st *state) buildOne(a *assembly) (arrow.RecordBatch, error) {
 			c.Release()
 		}
 	}()
-	var buf []run
+	var buf []gather.Run
 	for i := range st.srcs {
 		runs := a.column(i, len(st.srcs), buf)
 		if a.any {
 			buf = runs
 		}
-		c, err := gather(st.mem, st.l.schema.Field(i).Type, st.srcs[i], runs)
+		c, err := gather.Array(st.mem, st.l.schema.Field(i).Type, st.srcs[i], runs)
 		if err != nil {
 			return nil, err
 		}
 		cols = append(cols, c)
 	}
-	return array.NewRecordBatch(st.l.schema, cols, int64(total(a.runs))), nil
+	return array.NewRecordBatch(st.l.schema, cols, int64(gather.Total(a.runs))), nil
 }
 
 // setBase makes a chunk the current base batch.

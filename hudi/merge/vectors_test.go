@@ -199,7 +199,7 @@ func checkVector(rule *Rule, c *vectorCase, want vectorResult) string {
 	for _, way := range []struct {
 		name string
 		run  func(*Rule, *vectorCase) (combined, result any, err error)
-	}{{"row by row", byRow}, {"batch", byLog(1 << 30)}, {"spilled", byLog(1)}} {
+	}{{"row by row", byRow}, {"batch", byLog(1 << 30)}, {"spilled", byLog(1)}, {"meeting", byMeeting}} {
 		combined, result, err := way.run(rule, c)
 		if err != nil {
 			return fmt.Sprintf("%s: %v", way.name, err)
@@ -254,6 +254,47 @@ func byRow(rule *Rule, c *vectorCase) (combined, result any, err error) {
 		return combined, "delete", nil
 	}
 	return combined, rowJSON(final.Row, 0), nil
+}
+
+// byMeeting combines row by row and lets the outcome meet the stored row as a copy-on-write update does.
+func byMeeting(rule *Rule, c *vectorCase) (combined, result any, err error) {
+	combined, result, err = byRow(rule, c)
+	if err != nil || c.Base == nil || c.Mode != "" {
+		return combined, result, err
+	}
+	var kept *Version
+	for _, in := range c.Incoming {
+		next, err := versionOf(rule, in)
+		if err != nil {
+			return nil, nil, err
+		}
+		if next.Row == nil {
+			return combined, result, nil // entries of DELETE blocks have no batch
+		}
+		if kept, err = rule.Combine(Within, memory.DefaultAllocator, kept, next); err != nil {
+			return nil, nil, err
+		}
+	}
+	base, err := versionOf(rule, c.Base)
+	if err != nil {
+		return nil, nil, err
+	}
+	outcome, fresh, err := rule.Meet(nil, base.Row, kept.Row, []Meeting{{0, 0}})
+	if err != nil {
+		return nil, nil, err
+	}
+	if rule.Blind() && outcome[0] != TakeNew && outcome[0] != Remove {
+		return nil, nil, fmt.Errorf("a blind rule says %d", outcome[0])
+	}
+	switch outcome[0] {
+	case KeepOld:
+		return combined, rowJSON(base.Row, 0), nil
+	case TakeNew:
+		return combined, rowJSON(kept.Row, 0), nil
+	case Remove:
+		return combined, "delete", nil
+	}
+	return combined, rowJSON(fresh, int(outcome[0])), nil
 }
 
 func byLog(budget int64) func(rule *Rule, c *vectorCase) (combined, result any, err error) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 )
@@ -134,4 +135,19 @@ func decimalType(precision, scale int, name, space string) *Type {
 func DecimalBytes(precision int) int {
 	limit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(precision)), nil)
 	return limit.Sub(limit, big.NewInt(1)).BitLen()/8 + 1
+}
+
+// RecordName is the full name of the record of a table's schema, as Apache Hudi's Spark writer makes it: characters that Avro
+// names can't have become two underscores.
+func RecordName(table string) string {
+	var b strings.Builder
+	for i, r := range table {
+		switch {
+		case r == '_', 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', i > 0 && '0' <= r && r <= '9':
+			b.WriteRune(r)
+		default:
+			b.WriteString("__")
+		}
+	}
+	return "hoodie." + b.String() + "." + b.String() + "_record"
 }

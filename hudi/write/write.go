@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/sluicelake/sluice/hudi/config"
+	"github.com/sluicelake/sluice/hudi/schema"
 	"github.com/sluicelake/sluice/hudi/timeline"
 	"github.com/sluicelake/sluice/hudi/write/lock"
 	"github.com/sluicelake/sluice/hudi/write/marker"
@@ -55,6 +56,9 @@ type Options struct {
 	Operation string
 	// Schema of the data columns after this write, Avro JSON without meta columns; empty: the table's schema stays.
 	Schema string
+	// Reconcile, when set, gives that schema, from the table's, which is nil where the table has none yet. It is called while the
+	// lock is held and before anything is published; its error ends the write.
+	Reconcile func(table *schema.Type) (*schema.Type, error)
 	// Conf are hoodie.* options of the write.
 	Conf map[string]string
 	// Lock replaces what Conf says about the lock; nil: Conf.
@@ -200,7 +204,7 @@ func begin(ctx context.Context, store storage.Store, o Options, held *lock.Lock)
 	if err != nil {
 		return nil, err
 	}
-	schema, err := schemaOf(ctx, table, tl, o.Schema)
+	text, err := o.schemaOf(ctx, table, tl)
 	if err != nil {
 		return nil, err
 	}
@@ -215,23 +219,34 @@ func begin(ctx context.Context, store storage.Store, o Options, held *lock.Lock)
 		return nil, fmt.Errorf("request an instant: %w", err)
 	}
 	o.event(Event{Step: Requested, Instant: in.Time})
-	t := &Txn{Files: NewFiles(store, in.Time), table: table, o: o, lock: held, in: in, start: tl, schema: schema}
+	t := &Txn{Files: NewFiles(store, in.Time), table: table, o: o, lock: held, in: in, start: tl, schema: text}
 	return t, t.startHeartbeat(ctx)
 }
 
 // schemaOf is the text that the commit is to carry. A newest commit that can't be read stops the write.
-func schemaOf(ctx context.Context, table rollback.Table, tl timeline.Timeline, given string) (string, error) {
+func (o *Options) schemaOf(ctx context.Context, table rollback.Table, tl timeline.Timeline) (string, error) {
 	if last, ok := tl.Completed().Writes().Last(); ok {
-		if _, err := timeline.ReadCommit(ctx, table.Store, last); err != nil {
+		meta, err := timeline.ReadCommit(ctx, table.Store, last)
+		if err != nil {
 			return "", fmt.Errorf("the newest commit of the table is damaged, nothing can be built on it (sluice table rollback %s undoes it): %w", last.Time, err)
 		}
+		if meta.ExtraMetadata["latest_schema"] != "" {
+			return "", &config.UnsupportedError{Table: table.Config.Path, Property: "hoodie.schema.on.read.enable", Value: "true",
+				Hint: "columns of this table were renamed or dropped by ALTER TABLE; Sluice reads it, write it with Apache Hudi"}
+		}
 	}
-	if given != "" {
-		return given, nil
+	if o.Schema != "" {
+		return o.Schema, nil
 	}
 	t, _, err := timeline.TableSchema(ctx, table.Store, table.Config, tl, "")
+	if errors.Is(err, timeline.ErrNoSchema) && o.Reconcile != nil {
+		t, err = nil, nil
+	}
 	if errors.Is(err, timeline.ErrNoSchema) {
 		return "", fmt.Errorf("%w: give the schema of the rows with the write", err)
+	}
+	if err == nil && o.Reconcile != nil {
+		t, err = o.Reconcile(t)
 	}
 	if err != nil {
 		return "", err

@@ -1,4 +1,4 @@
-package merge
+package gather_test
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/sluicelake/sluice/internal/gather"
 )
 
 // fillRandom appends one random value of any type that tables have.
@@ -109,18 +111,18 @@ func gatherOnce(t *testing.T, mem memory.Allocator, dt arrow.DataType, rnd *rand
 		defer part.Release()
 		srcs = append(srcs, part)
 	}
-	var runs []run
+	var runs []gather.Run
 	var want []string
 	for range rnd.IntN(12) {
 		src := rnd.IntN(len(srcs))
 		from := rnd.IntN(srcs[src].Len())
 		n := 1 + rnd.IntN(srcs[src].Len()-from)
-		runs = append(runs, run{int32(src), int32(from), int32(n)})
+		runs = append(runs, gather.Run{Src: int32(src), Row: int32(from), N: int32(n)})
 		for i := from; i < from+n; i++ {
 			want = append(want, srcs[src].ValueStr(i))
 		}
 	}
-	got, err := gather(mem, dt, srcs, runs)
+	got, err := gather.Array(mem, dt, srcs, runs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,36 +135,11 @@ func gatherOnce(t *testing.T, mem memory.Allocator, dt arrow.DataType, rnd *rand
 		if g := got.ValueStr(i); g != w {
 			t.Fatalf("row %d: %s, want %s", i, g, w)
 		}
-		nulls += boolToInt(got.IsNull(i))
+		if got.IsNull(i) {
+			nulls++
+		}
 	}
 	if dt.ID() != arrow.NULL && nulls != got.NullN() {
 		t.Fatalf("%d nulls counted, %d there", got.NullN(), nulls)
-	}
-}
-
-// Halves of an assembly that is too big for one batch hold the same rows.
-func TestHalve(t *testing.T) {
-	a := &assembly{}
-	a.stretch(0, 3, 5)
-	a.composed([]source{{1, 2}})
-	a.stretch(0, 20, 4)
-	flat := func(a *assembly) (out []string) {
-		for k, r := range a.runs {
-			for i := range r.n {
-				out = append(out, fmt.Sprint(r.src, r.row+i, a.at[k]))
-			}
-		}
-		return out
-	}
-	lo, hi := a.halve()
-	if got := append(flat(lo), flat(hi)...); fmt.Sprint(got) != fmt.Sprint(flat(a)) || total(lo.runs) != 5 {
-		t.Errorf("%v and %v of %v", flat(lo), flat(hi), flat(a))
-	}
-	for hi != nil {
-		a = hi
-		_, hi = a.halve()
-	}
-	if total(a.runs) != 1 {
-		t.Errorf("%d rows at the end", total(a.runs))
 	}
 }

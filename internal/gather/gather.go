@@ -1,4 +1,5 @@
-package merge
+// Package gather copies rows of several Arrow arrays or batches into new ones, run by run.
+package gather
 
 import (
 	"errors"
@@ -11,19 +12,20 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// run is a stretch of rows of one source array.
-type run struct{ src, row, n int32 }
+// Run is a stretch of rows of one source: rows Row to Row+N-1 of source Src.
+type Run struct{ Src, Row, N int32 }
 
-// errTooBig: the rows do not fit in one array of 32-bit offsets. The caller makes two batches of them.
-var errTooBig = errors.New("merge: more than 2 GiB in one column of a batch")
+// ErrTooBig: the rows do not fit in one array of 32-bit offsets. The caller makes two batches of them.
+var ErrTooBig = errors.New("more than 2 GiB in one column of a batch")
 
-// gather copies runs of rows from several arrays of one layout into one new array of type dt. Nothing is boxed: fixed-width
+// Array copies runs of rows from several arrays of one layout into one new array of type dt. Sources that no run names may be nil.
+// Nothing is boxed: fixed-width
 // values, offsets and bytes are copied run by run.
-func gather(mem memory.Allocator, dt arrow.DataType, srcs []arrow.Array, runs []run) (arrow.Array, error) {
+func Array(mem memory.Allocator, dt arrow.DataType, srcs []arrow.Array, runs []Run) (arrow.Array, error) {
 	datas := make([]arrow.ArrayData, len(srcs))
 	used := make([]bool, len(srcs))
 	for _, r := range runs {
-		used[r.src] = true
+		used[r.Src] = true
 	}
 	for i, a := range srcs {
 		if used[i] {
@@ -38,16 +40,17 @@ func gather(mem memory.Allocator, dt arrow.DataType, srcs []arrow.Array, runs []
 	return array.MakeFromData(d), nil
 }
 
-func total(runs []run) int {
+// Total is the number of rows of runs.
+func Total(runs []Run) int {
 	n := 0
 	for _, r := range runs {
-		n += int(r.n)
+		n += int(r.N)
 	}
 	return n
 }
 
-func gatherData(mem memory.Allocator, dt arrow.DataType, srcs []arrow.ArrayData, runs []run) (arrow.ArrayData, error) {
-	n := total(runs)
+func gatherData(mem memory.Allocator, dt arrow.DataType, srcs []arrow.ArrayData, runs []Run) (arrow.ArrayData, error) {
+	n := Total(runs)
 	if ext, ok := dt.(arrow.ExtensionType); ok {
 		d, err := gatherData(mem, ext.StorageType(), srcs, runs)
 		if err != nil {
@@ -82,7 +85,7 @@ func gatherData(mem memory.Allocator, dt arrow.DataType, srcs []arrow.ArrayData,
 type gatherer struct {
 	mem  memory.Allocator
 	srcs []arrow.ArrayData
-	runs []run
+	runs []Run
 	n    int
 }
 
@@ -134,17 +137,17 @@ func (g *gatherer) bits(at int) *memory.Buffer {
 	dst, pos := b.Bytes(), 0
 	clear(dst)
 	for _, r := range g.runs {
-		d := g.srcs[r.src]
+		d := g.srcs[r.Src]
 		src := d.Buffers()[at]
 		switch {
 		case src == nil || at == 0 && d.NullN() == 0:
-			bitutil.SetBitsTo(dst, int64(pos), int64(r.n), true)
-		case r.n == 1:
-			bitutil.SetBitTo(dst, pos, bitutil.BitIsSet(src.Bytes(), d.Offset()+int(r.row)))
+			bitutil.SetBitsTo(dst, int64(pos), int64(r.N), true)
+		case r.N == 1:
+			bitutil.SetBitTo(dst, pos, bitutil.BitIsSet(src.Bytes(), d.Offset()+int(r.Row)))
 		default:
-			bitutil.CopyBitmap(src.Bytes(), d.Offset()+int(r.row), int(r.n), dst, pos)
+			bitutil.CopyBitmap(src.Bytes(), d.Offset()+int(r.Row), int(r.N), dst, pos)
 		}
-		pos += int(r.n)
+		pos += int(r.N)
 	}
 	return b
 }
@@ -156,32 +159,32 @@ func (g *gatherer) fixed(width int) *memory.Buffer {
 	case 8:
 		out := arrow.Uint64Traits.CastFromBytes(dst)
 		for _, r := range g.runs {
-			d := g.srcs[r.src]
-			src := arrow.Uint64Traits.CastFromBytes(d.Buffers()[1].Bytes())[d.Offset()+int(r.row):]
-			if r.n == 1 {
+			d := g.srcs[r.Src]
+			src := arrow.Uint64Traits.CastFromBytes(d.Buffers()[1].Bytes())[d.Offset()+int(r.Row):]
+			if r.N == 1 {
 				out[pos] = src[0]
 				pos++
 				continue
 			}
-			pos += copy(out[pos:], src[:r.n])
+			pos += copy(out[pos:], src[:r.N])
 		}
 	case 4:
 		out := arrow.Uint32Traits.CastFromBytes(dst)
 		for _, r := range g.runs {
-			d := g.srcs[r.src]
-			src := arrow.Uint32Traits.CastFromBytes(d.Buffers()[1].Bytes())[d.Offset()+int(r.row):]
-			if r.n == 1 {
+			d := g.srcs[r.Src]
+			src := arrow.Uint32Traits.CastFromBytes(d.Buffers()[1].Bytes())[d.Offset()+int(r.Row):]
+			if r.N == 1 {
 				out[pos] = src[0]
 				pos++
 				continue
 			}
-			pos += copy(out[pos:], src[:r.n])
+			pos += copy(out[pos:], src[:r.N])
 		}
 	default:
 		for _, r := range g.runs {
-			d := g.srcs[r.src]
-			from := (d.Offset() + int(r.row)) * width
-			pos += copy(dst[pos:], d.Buffers()[1].Bytes()[from:from+int(r.n)*width])
+			d := g.srcs[r.Src]
+			from := (d.Offset() + int(r.Row)) * width
+			pos += copy(dst[pos:], d.Buffers()[1].Bytes()[from:from+int(r.N)*width])
 		}
 	}
 	return b
@@ -207,19 +210,19 @@ func (g *gatherer) bytes(dt arrow.DataType) (arrow.ArrayData, error) {
 	offs := g.sourceOffsets()
 	size := 0
 	for _, r := range g.runs {
-		o := offs[r.src]
-		size += int(o[r.row+r.n] - o[r.row])
+		o := offs[r.Src]
+		size += int(o[r.Row+r.N] - o[r.Row])
 	}
 	if size > math.MaxInt32 {
-		return nil, errTooBig
+		return nil, ErrTooBig
 	}
 	ob, vb := g.buffer((g.n+1)*4), g.buffer(size)
 	out, dst := arrow.Int32Traits.CastFromBytes(ob.Bytes()), vb.Bytes()
 	out[0] = 0
 	pos, at := int32(0), 1
 	for _, r := range g.runs {
-		o := offs[r.src][r.row : r.row+r.n+1]
-		src := bufferBytes(g.srcs[r.src].Buffers()[2])
+		o := offs[r.Src][r.Row : r.Row+r.N+1]
+		src := bufferBytes(g.srcs[r.Src].Buffers()[2])
 		delta := pos - o[0]
 		for _, v := range o[1:] {
 			out[at] = v + delta
@@ -243,17 +246,17 @@ func (g *gatherer) sourceOffsets() [][]int32 {
 func (g *gatherer) largeBytes(dt arrow.DataType) (arrow.ArrayData, error) {
 	size := int64(0)
 	for _, r := range g.runs {
-		d := g.srcs[r.src]
+		d := g.srcs[r.Src]
 		o := arrow.Int64Traits.CastFromBytes(d.Buffers()[1].Bytes())[d.Offset():]
-		size += o[r.row+r.n] - o[r.row]
+		size += o[r.Row+r.N] - o[r.Row]
 	}
 	ob, vb := g.buffer((g.n+1)*8), g.buffer(int(size))
 	out, dst := arrow.Int64Traits.CastFromBytes(ob.Bytes()), vb.Bytes()
 	out[0] = 0
 	pos, at := int64(0), 1
 	for _, r := range g.runs {
-		d := g.srcs[r.src]
-		o := arrow.Int64Traits.CastFromBytes(d.Buffers()[1].Bytes())[d.Offset()+int(r.row):][:r.n+1]
+		d := g.srcs[r.Src]
+		o := arrow.Int64Traits.CastFromBytes(d.Buffers()[1].Bytes())[d.Offset()+int(r.Row):][:r.N+1]
 		delta := pos - o[0]
 		for _, v := range o[1:] {
 			out[at] = v + delta
@@ -268,14 +271,14 @@ func (g *gatherer) largeBytes(dt arrow.DataType) (arrow.ArrayData, error) {
 func (g *gatherer) structs(dt *arrow.StructType) (arrow.ArrayData, error) {
 	children := make([]arrow.ArrayData, 0, dt.NumFields())
 	for i := range dt.NumFields() {
-		srcs, runs := make([]arrow.ArrayData, len(g.srcs)), make([]run, len(g.runs))
+		srcs, runs := make([]arrow.ArrayData, len(g.srcs)), make([]Run, len(g.runs))
 		for j, d := range g.srcs {
 			if d != nil {
 				srcs[j] = d.Children()[i]
 			}
 		}
 		for j, r := range g.runs {
-			runs[j] = run{r.src, r.row + int32(g.srcs[r.src].Offset()), r.n}
+			runs[j] = Run{r.Src, r.Row + int32(g.srcs[r.Src].Offset()), r.N}
 		}
 		c, err := gatherData(g.mem, dt.Field(i).Type, srcs, runs)
 		if err != nil {
@@ -296,7 +299,7 @@ func releaseAll(ds []arrow.ArrayData) {
 // lists gathers lists and maps: the offsets, then the elements that they span.
 func (g *gatherer) lists(dt arrow.DataType) (arrow.ArrayData, error) {
 	offs := g.sourceOffsets()
-	inner := make([]run, 0, len(g.runs))
+	inner := make([]Run, 0, len(g.runs))
 	srcs := make([]arrow.ArrayData, len(g.srcs))
 	for i, d := range g.srcs {
 		if d != nil {
@@ -308,20 +311,20 @@ func (g *gatherer) lists(dt arrow.DataType) (arrow.ArrayData, error) {
 	out[0] = 0
 	pos, at := int64(0), 1
 	for _, r := range g.runs {
-		o := offs[r.src][r.row : r.row+r.n+1]
+		o := offs[r.Src][r.Row : r.Row+r.N+1]
 		delta := pos - int64(o[0])
 		for _, v := range o[1:] {
 			out[at] = int32(int64(v) + delta)
 			at++
 		}
 		if span := o[len(o)-1] - o[0]; span > 0 {
-			inner = append(inner, run{r.src, o[0], span})
+			inner = append(inner, Run{r.Src, o[0], span})
 			pos += int64(span)
 		}
 	}
 	if pos > math.MaxInt32 {
 		ob.Release()
-		return nil, errTooBig
+		return nil, ErrTooBig
 	}
 	var elem arrow.DataType
 	switch t := dt.(type) {
@@ -340,14 +343,14 @@ func (g *gatherer) lists(dt arrow.DataType) (arrow.ArrayData, error) {
 
 func (g *gatherer) fixedLists(dt *arrow.FixedSizeListType) (arrow.ArrayData, error) {
 	width := dt.Len()
-	srcs, inner := make([]arrow.ArrayData, len(g.srcs)), make([]run, len(g.runs))
+	srcs, inner := make([]arrow.ArrayData, len(g.srcs)), make([]Run, len(g.runs))
 	for i, d := range g.srcs {
 		if d != nil {
 			srcs[i] = d.Children()[0]
 		}
 	}
 	for i, r := range g.runs {
-		inner[i] = run{r.src, (r.row + int32(g.srcs[r.src].Offset())) * width, r.n * width}
+		inner[i] = Run{r.Src, (r.Row + int32(g.srcs[r.Src].Offset())) * width, r.N * width}
 	}
 	child, err := gatherData(g.mem, dt.Elem(), srcs, inner)
 	if err != nil {
@@ -365,7 +368,7 @@ func (g *gatherer) slices(dt arrow.DataType) (arrow.ArrayData, error) {
 		}
 	}()
 	for _, r := range g.runs {
-		d := array.NewSliceData(g.srcs[r.src], int64(r.row), int64(r.row+r.n))
+		d := array.NewSliceData(g.srcs[r.Src], int64(r.Row), int64(r.Row+r.N))
 		parts = append(parts, array.MakeFromData(d))
 		d.Release()
 	}
@@ -377,9 +380,31 @@ func (g *gatherer) slices(dt arrow.DataType) (arrow.ArrayData, error) {
 	}
 	a, err := array.Concatenate(parts, g.mem)
 	if err != nil {
-		return nil, fmt.Errorf("merge: column of type %s: %w", dt, err)
+		return nil, fmt.Errorf("column of type %s: %w", dt, err)
 	}
 	defer a.Release()
 	a.Data().Retain()
 	return a.Data(), nil
+}
+
+// Batch copies runs of rows of batches that have the columns of s.
+func Batch(mem memory.Allocator, s *arrow.Schema, srcs []arrow.RecordBatch, runs []Run) (arrow.RecordBatch, error) {
+	cols := make([]arrow.Array, 0, s.NumFields())
+	defer func() {
+		for _, c := range cols {
+			c.Release()
+		}
+	}()
+	arrays := make([]arrow.Array, len(srcs))
+	for i, f := range s.Fields() {
+		for k, b := range srcs {
+			arrays[k] = b.Column(i)
+		}
+		c, err := Array(mem, f.Type, arrays, runs)
+		if err != nil {
+			return nil, fmt.Errorf("column %s: %w", f.Name, err)
+		}
+		cols = append(cols, c)
+	}
+	return array.NewRecordBatch(s, cols, int64(Total(runs))), nil
 }

@@ -1,0 +1,433 @@
+// Package shuffle groups rows by target. Batches go in in any order; the rows of one target come out together, in the order in
+// which they came or sorted by a text column. What does not fit in memory lies in one temporary file.
+package shuffle
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/arrow/util"
+
+	"github.com/sluicelake/sluice/internal/gather"
+)
+
+// Options of New. The zero value keeps everything in memory.
+type Options struct {
+	Alloc  memory.Allocator
+	Memory int64  // bytes of rows that are held before they go to the file; 0 means no limit
+	Dir    string // of the temporary file; empty means the system's
+	// Sorted sorts the rows of each target by column Column, which is text or int64; equal rows keep their order. Compare orders
+	// texts; nil means by bytes.
+	Sorted  bool
+	Column  int
+	Compare func(a, b string) int
+}
+
+// Rows and bytes of the batches that come out, about.
+const (
+	outRows  = 32 << 10
+	outBytes = 8 << 20
+)
+
+// Store holds the rows. Add is for one goroutine, and comes before all reading; then several may read at once. Close it.
+type Store struct {
+	schema *arrow.Schema
+	o      Options
+	held   []heldBatch
+	bytes  int64
+	width  float64 // bytes of a row, about
+	rows   map[int32]int64
+	file   *os.File
+	at     int64
+	disk   map[int32][]section
+}
+
+// heldBatch is a batch in memory: order has the numbers of its rows target by target, and parts says where each target begins.
+type heldBatch struct {
+	batch arrow.RecordBatch
+	order []int32
+	parts []part
+}
+
+type part struct {
+	target   int32
+	from, to int32 // in order
+}
+
+// section is a piece of the file: rows of one target, as one stream of Arrow IPC.
+type section struct {
+	at, size, rows int64
+}
+
+// New makes an empty store for rows of a schema.
+func New(s *arrow.Schema, o Options) *Store {
+	if o.Alloc == nil {
+		o.Alloc = memory.DefaultAllocator
+	}
+	if o.Compare == nil {
+		o.Compare = strings.Compare
+	}
+	return &Store{schema: s, o: o, rows: map[int32]int64{}, disk: map[int32][]section{}}
+}
+
+// Schema of the rows.
+func (s *Store) Schema() *arrow.Schema { return s.schema }
+
+// Add takes the rows of a batch, each for its target; a negative one leaves the row out. The caller keeps its reference.
+func (s *Store) Add(batch arrow.RecordBatch, targets []int32) error {
+	if len(targets) != int(batch.NumRows()) {
+		return fmt.Errorf("shuffle: %d targets for %d rows", len(targets), batch.NumRows())
+	}
+	h := heldBatch{batch: batch, order: make([]int32, 0, len(targets))}
+	counts := map[int32]int32{}
+	last, n := int32(-1), int32(0)
+	for _, t := range targets { // targets often stay the same for a while
+		if t != last {
+			if n > 0 {
+				counts[last] += n
+			}
+			last, n = t, 0
+		}
+		if t >= 0 {
+			n++
+		}
+	}
+	if n > 0 {
+		counts[last] += n
+	}
+	if len(counts) == 0 {
+		return nil
+	}
+	ids := make([]int32, 0, len(counts))
+	for t := range counts {
+		ids = append(ids, t)
+	}
+	slices.Sort(ids)
+	next := make(map[int32]*int32, len(ids))
+	at := int32(0)
+	h.parts = make([]part, len(ids))
+	for i, t := range ids {
+		h.parts[i] = part{t, at, at}
+		at += counts[t]
+		next[t] = &h.parts[i].to
+		s.rows[t] += int64(counts[t])
+	}
+	h.order = h.order[:at]
+	var place *int32
+	last = -1
+	for row, t := range targets {
+		if t < 0 {
+			continue
+		}
+		if t != last {
+			place, last = next[t], t
+		}
+		h.order[*place] = int32(row)
+		*place++
+	}
+	batch.Retain()
+	s.held = append(s.held, h)
+	size := util.TotalRecordSize(batch)
+	s.bytes += size + int64(len(h.order))*4
+	s.width = max(s.width, float64(size)/float64(batch.NumRows()))
+	if s.o.Memory > 0 && s.bytes > s.o.Memory {
+		return s.flush()
+	}
+	return nil
+}
+
+// Rows of a target.
+func (s *Store) Rows(target int32) int64 { return s.rows[target] }
+
+// Targets that have rows, ascending.
+func (s *Store) Targets() []int32 {
+	out := make([]int32, 0, len(s.rows))
+	for t := range s.rows {
+		out = append(out, t)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Spilled reports whether rows lie in a file.
+func (s *Store) Spilled() bool { return s.file != nil }
+
+// Close releases the memory and removes the file.
+func (s *Store) Close() {
+	for _, h := range s.held {
+		h.batch.Release()
+	}
+	s.held, s.bytes = nil, 0
+	if s.file != nil {
+		_ = s.file.Close() // nothing reads it any more
+		_ = os.Remove(s.file.Name())
+		s.file = nil
+	}
+}
+
+// flush moves the rows in memory to the file, target by target.
+func (s *Store) flush() error {
+	if s.file == nil {
+		f, err := os.CreateTemp(s.o.Dir, "sluice-rows-*.arrow")
+		if err != nil {
+			return fmt.Errorf("no temporary file for rows beyond the memory that was granted; make room, or name another folder: %w", err)
+		}
+		_ = os.Remove(f.Name()) // where the system allows it; Close removes it otherwise
+		s.file = f
+	}
+	to := bufio.NewWriterSize(&fileEnd{s.file, s.at}, 1<<20)
+	for _, t := range s.heldTargets() {
+		var buf bytes.Buffer
+		w := ipc.NewWriter(&buf, ipc.WithSchema(s.schema), ipc.WithAllocator(s.o.Alloc))
+		rows := int64(0)
+		for batch, err := range s.inMemory(t) {
+			if err != nil {
+				return err
+			}
+			err = w.Write(batch)
+			rows += batch.NumRows()
+			batch.Release()
+			if err != nil {
+				return fmt.Errorf("temporary file: %w", err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			return fmt.Errorf("temporary file: %w", err)
+		}
+		n, err := to.Write(buf.Bytes())
+		if err != nil {
+			return fmt.Errorf("write rows beyond the memory that was granted to %s: make room, or name another folder: %w", s.file.Name(), err)
+		}
+		s.disk[t] = append(s.disk[t], section{s.at, int64(n), rows})
+		s.at += int64(n)
+	}
+	if err := to.Flush(); err != nil {
+		return fmt.Errorf("write rows beyond the memory that was granted to %s: make room, or name another folder: %w", s.file.Name(), err)
+	}
+	for _, h := range s.held {
+		h.batch.Release()
+	}
+	s.held, s.bytes = nil, 0
+	return nil
+}
+
+// fileEnd appends to a file that others read by position.
+type fileEnd struct {
+	f  *os.File
+	at int64
+}
+
+func (w *fileEnd) Write(p []byte) (int, error) {
+	n, err := w.f.WriteAt(p, w.at)
+	w.at += int64(n)
+	return n, err
+}
+
+func (s *Store) heldTargets() []int32 {
+	seen := map[int32]bool{}
+	for _, h := range s.held {
+		for _, p := range h.parts {
+			seen[p.target] = true
+		}
+	}
+	out := make([]int32, 0, len(seen))
+	for t := range seen {
+		out = append(out, t)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// ref is a row in memory.
+type ref struct{ batch, row int32 }
+
+// refs are the rows of a target in memory, in their order.
+func (s *Store) refs(target int32) []ref {
+	var out []ref
+	for i, h := range s.held {
+		p, ok := slices.BinarySearchFunc(h.parts, target, func(p part, t int32) int { return cmp.Compare(p.target, t) })
+		if !ok {
+			continue
+		}
+		for _, row := range h.order[h.parts[p].from:h.parts[p].to] {
+			out = append(out, ref{int32(i), row})
+		}
+	}
+	if s.o.Sorted {
+		s.sort(out)
+	}
+	return out
+}
+
+func (s *Store) sort(refs []ref) {
+	if s.schema.Field(s.o.Column).Type.ID() == arrow.INT64 {
+		columns := make([][]int64, len(s.held))
+		for i, h := range s.held {
+			columns[i] = h.batch.Column(s.o.Column).(*array.Int64).Int64Values()
+		}
+		sortBy(refs, func(r ref) int64 { return columns[r.batch][r.row] }, cmp.Compare[int64])
+		return
+	}
+	texts := make([]*array.String, len(s.held))
+	for i, h := range s.held {
+		texts[i] = h.batch.Column(s.o.Column).(*array.String)
+	}
+	sortBy(refs, func(r ref) string { return texts[r.batch].Value(int(r.row)) }, s.o.Compare)
+}
+
+func sortBy[K any](refs []ref, key func(ref) K, compare func(a, b K) int) {
+	type keyed struct {
+		ref
+		key K
+	}
+	all := make([]keyed, len(refs))
+	for i, r := range refs {
+		all[i] = keyed{r, key(r)}
+	}
+	slices.SortStableFunc(all, func(a, b keyed) int { return compare(a.key, b.key) })
+	for i := range all {
+		refs[i] = all[i].ref
+	}
+}
+
+// inMemory yields the rows of a target that are in memory.
+func (s *Store) inMemory(target int32) iter.Seq2[arrow.RecordBatch, error] {
+	return func(yield func(arrow.RecordBatch, error) bool) {
+		refs := s.refs(target)
+		step := s.step()
+		for from := 0; from < len(refs); from += step {
+			batch, err := s.build(refs[from:min(from+step, len(refs))])
+			if !yield(batch, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) step() int {
+	return int(max(min(float64(outBytes)/max(s.width, 1), outRows), 1))
+}
+
+func (s *Store) build(refs []ref) (arrow.RecordBatch, error) {
+	var srcs []arrow.RecordBatch
+	index := map[int32]int32{}
+	runs := make([]gather.Run, 0, len(refs))
+	for _, r := range refs {
+		src, ok := index[r.batch]
+		if !ok {
+			src = int32(len(srcs))
+			index[r.batch] = src
+			srcs = append(srcs, s.held[r.batch].batch)
+		}
+		if n := len(runs); n > 0 && runs[n-1].Src == src && runs[n-1].Row+runs[n-1].N == r.row {
+			runs[n-1].N++
+			continue
+		}
+		runs = append(runs, gather.Run{Src: src, Row: r.row, N: 1})
+	}
+	return gather.Batch(s.o.Alloc, s.schema, srcs, runs)
+}
+
+// Read yields rows from on of a target, n of them, or all that follow when n is negative. Whoever receives a batch releases it.
+func (s *Store) Read(ctx context.Context, target int32, from, n int64) iter.Seq2[arrow.RecordBatch, error] {
+	if n < 0 {
+		n = s.rows[target] - from
+	}
+	return func(yield func(arrow.RecordBatch, error) bool) {
+		for batch, err := range s.all(ctx, target, from) {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				if batch != nil {
+					batch.Release()
+				}
+				yield(nil, err)
+				return
+			}
+			rows := batch.NumRows()
+			if from >= rows {
+				from -= rows
+				batch.Release()
+				continue
+			}
+			part := batch.NewSlice(from, min(from+n, rows))
+			batch.Release()
+			from, n = 0, n-part.NumRows()
+			if !yield(part, nil) || n <= 0 {
+				return
+			}
+		}
+	}
+}
+
+// all yields every batch of a target; those that lie before row from may come empty, but with their rows counted.
+func (s *Store) all(ctx context.Context, target int32, from int64) iter.Seq2[arrow.RecordBatch, error] {
+	if s.o.Sorted && len(s.disk[target]) > 0 {
+		return s.merged(ctx, target)
+	}
+	return func(yield func(arrow.RecordBatch, error) bool) {
+		for _, sec := range s.disk[target] {
+			if from >= sec.rows { // nobody wants these
+				from -= sec.rows
+				if !yield(s.hollow(sec.rows), nil) {
+					return
+				}
+				continue
+			}
+			from = 0
+			for batch, err := range s.onDisk(sec) {
+				if !yield(batch, err) || err != nil {
+					return
+				}
+			}
+		}
+		for batch, err := range s.inMemory(target) {
+			if !yield(batch, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// hollow is a batch that only counts.
+func (s *Store) hollow(rows int64) arrow.RecordBatch {
+	return array.NewRecordBatch(arrow.NewSchema(nil, nil), nil, rows)
+}
+
+func (s *Store) onDisk(sec section) iter.Seq2[arrow.RecordBatch, error] {
+	return func(yield func(arrow.RecordBatch, error) bool) {
+		r, err := ipc.NewReader(bufio.NewReaderSize(io.NewSectionReader(s.file, sec.at, sec.size), 256<<10), ipc.WithAllocator(s.o.Alloc), ipc.WithSchema(s.schema))
+		if err != nil {
+			yield(nil, fmt.Errorf("read a temporary file back: %w", err))
+			return
+		}
+		defer r.Release()
+		for r.Next() {
+			b := r.RecordBatch()
+			b.Retain()
+			if !yield(b, nil) {
+				return
+			}
+		}
+		if err := r.Err(); err != nil && !errors.Is(err, io.EOF) {
+			yield(nil, fmt.Errorf("read a temporary file back: %w", err))
+		}
+	}
+}
+
+// Bytes of rows that are held in memory, about.
+func (s *Store) Bytes() int64 { return s.bytes }
