@@ -25,6 +25,7 @@ const (
 	optOperation = "hoodie.datasource.write.operation"
 	optType      = "hoodie.datasource.write.table.type"
 	optName      = "hoodie.table.name"
+	optKeepTwins = "hoodie.merge.allow.duplicate.on.inserts"
 	optDropDupes = "hoodie.datasource.write.insert.drop.duplicates"
 
 	optCombineUpsert = "hoodie.combine.before.upsert"
@@ -93,6 +94,20 @@ func orText(v, absent string) string {
 
 func sameText(a, b string) bool   { return a == b }
 func sameFields(a, b string) bool { return slices.Equal(keygen.SplitFields(a), keygen.SplitFields(b)) }
+
+// payloadClass gives the present name of a payload: classes moved from package to package, and short names are enough.
+func payloadClass(class string) string {
+	name := lastPart(strings.TrimSpace(class))
+	const model = "org.apache.hudi.common.model."
+	switch name {
+	case "OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload", "EventTimeAvroPayload", "FirstValueAvroPayload", "OverwriteNonDefaultsWithLatestAvroPayload",
+		"PartialUpdateAvroPayload", "EmptyHoodieRecordPayload", "AWSDmsAvroPayload":
+		return model + name
+	case "MySqlDebeziumAvroPayload", "PostgresDebeziumAvroPayload":
+		return model + "debezium." + name
+	}
+	return class
+}
 
 // sameClass compares class names by their last part: payloads moved from package to package.
 func sameClass(a, b string) bool { return lastPart(a) == lastPart(b) }
@@ -206,12 +221,15 @@ func (c *Config) writeConf(props Properties) map[string]string {
 		conf[k] = v
 	}
 	conf[optName], conf[optType] = c.TargetTable, c.TableType
-	conf[optPayload] = orText(c.PayloadClass, defaultPayload)
+	conf[optPayload] = payloadClass(orText(c.PayloadClass, defaultPayload))
 	if c.OrderingField != "" {
 		conf[optOrdering] = c.OrderingField
 	}
 	if c.FilterDupes {
 		conf[optDropDupes] = "true"
+	}
+	if _, ok := props.Get(optKeepTwins); !ok {
+		conf[optKeepTwins] = "false" // the streamer of 0.14.0 merges an insert with the stored row of its key where they meet (tools F.1)
 	}
 	delete(conf, optOperation)
 	return conf

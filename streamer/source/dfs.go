@@ -40,9 +40,6 @@ type Files struct {
 
 // Fetch is Source.Fetch.
 func (f *Files) Fetch(ctx context.Context, from Cursor, limit int64) (*Input, error) {
-	if f.Format == JSON && f.Schema == nil {
-		return nil, ErrNoSchema
-	}
 	sel, err := f.Selector.Select(ctx, from, limit)
 	if err != nil {
 		return nil, err
@@ -56,8 +53,11 @@ func (f *Files) Fetch(ctx context.Context, from Cursor, limit int64) (*Input, er
 		}
 		in.Avro, in.Schema = want.avro, want.arrow
 	}
-	if !in.Fresh {
+	switch {
+	case !in.Fresh:
 		return in, nil
+	case f.Format == JSON && f.Schema == nil:
+		return nil, ErrNoSchema
 	}
 	return in, f.read(ctx, in, sel.Files)
 }

@@ -84,6 +84,7 @@ type RecordError struct {
 	File string
 	Line int64  // from 1; 0 where the format has no lines
 	Text string // of the record, cut when it is long
+	What string // could not be done
 	Err  error
 }
 
@@ -91,6 +92,9 @@ func (e *RecordError) Error() string {
 	at := e.File
 	if e.Line > 0 {
 		at = fmt.Sprintf("%s:%d", e.File, e.Line)
+	}
+	if e.What != "" {
+		return fmt.Sprintf("%s: %s: %s: %v", at, e.What, shorten(e.Text), e.Err)
 	}
 	return fmt.Sprintf("%s: %v: %s", at, e.Err, shorten(e.Text))
 }

@@ -32,7 +32,7 @@ func (f *jsonFormat) decoder(read func(*jsonDecoder, chunk, *rowWriter) error) d
 			return err
 		}
 		defer d.release()
-		rows := rowWriter{send: send, file: c.file, batch: d.batch}
+		rows := rowWriter{send: send, file: c.file, what: "Failed to convert schema from json to avro", batch: d.batch}
 		if err := read(d, c, &rows); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 type rowWriter struct {
 	send  func(item) error
 	file  string
+	what  string                   // see RecordError
 	batch func() arrow.RecordBatch // what was appended since the last call
 
 	rows  int64
@@ -26,7 +27,7 @@ type cut struct {
 // add tells of a row that was appended, in a state of no meaning when err is set.
 func (w *rowWriter) add(line int64, text []byte, err error) {
 	if err != nil {
-		w.cuts = append(w.cuts, cut{w.rows, &RecordError{File: w.file, Line: line, Text: string(text[:min(len(text), maxBadText)]), Err: err}})
+		w.cuts = append(w.cuts, cut{w.rows, &RecordError{File: w.file, Line: line, Text: string(text[:min(len(text), maxBadText)]), What: w.what, Err: err}})
 	}
 	if len(w.marks) == 0 || line != w.line {
 		w.marks = append(w.marks, mark{row: w.rows, file: w.file, line: line, lines: true})
