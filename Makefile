@@ -47,6 +47,11 @@ bench: build ## reading and exporting beside DuckDB, PyArrow, hudi-rs and Spark:
 	@env="$$(./interop/install.sh)"; eval "$$env"; \
 	$(GO) run ./bench $(ARGS)
 
+.PHONY: bench-write
+bench-write: build ## writing beside Spark with Apache Hudi and DuckDB's COPY
+	@env="$$(./interop/install.sh)"; eval "$$env"; \
+	$(GO) run ./bench/write $(ARGS)
+
 .PHONY: lint
 lint: $(GOLANGCI) ## gofmt, go vet, golangci-lint; the lower floors without cgo
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; \

@@ -174,6 +174,9 @@ func (a *app) prepareTable(ctx context.Context, store storage.Store, cfg *config
 		if name := options["hoodie.table.name"]; name != "" && name != cfg.Name {
 			return false, usagef("hoodie table with name %s already exists at %s, can not append data to the table with another name %s.", cfg.Name, store.URL(), name)
 		}
+		if given, have := options["hoodie.datasource.write.precombine.field"], strings.Join(cfg.OrderingFields, ","); given != "" && have != "" && given != have {
+			return false, usagef("Config conflict(key\tcurrent value\texisting value):\nPreCombineKey:\t%s\t%s", given, have)
+		}
 		return true, nil
 	}
 	if kind == operation.Delete || kind == operation.DeletePartition {

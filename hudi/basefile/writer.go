@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -13,7 +13,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
-	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/metadata"
+	pq "github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/sluicelake/sluice/hudi/bloom"
 	"github.com/sluicelake/sluice/hudi/config"
 	"github.com/sluicelake/sluice/hudi/schema"
@@ -150,17 +151,15 @@ type Writer struct {
 	keys    keyNotes
 	put     *storage.Writer
 	sink    *sink
-	file    *file.Writer
-	group   file.BufferedRowGroupWriter
+	shop    *workshop
+	props   *parquet.WriterProperties
+	end     fileEnd
 	rows    int64
 
 	// Of the open row group, and what a row takes in it: the group ends near its wanted size.
 	groupRows, groupBytes int64
 	rowBytes              float64
 
-	parts  []copiedGroup
-	copied int64   // bytes of copied row groups so far
-	shifts []int64 // what copied was before each row group of our own
 	closed bool
 	err    error
 }
@@ -177,6 +176,9 @@ func Create(ctx context.Context, store storage.Store, name string, o WriterOptio
 	}
 	w.put = storage.Create(ctx, store, name, storage.PutOptions{})
 	w.sink = &sink{to: bufio.NewWriterSize(w.put, 256<<10)}
+	if _, err := w.sink.Write([]byte(magic)); err != nil {
+		return nil, w.fail(err)
+	}
 	return w, nil
 }
 
@@ -190,59 +192,27 @@ func (w *Writer) prepare() error {
 	if w.options.Alloc == nil {
 		w.options.Alloc = memory.DefaultAllocator
 	}
-	if _, _, err := codecOf(w.options.Codec, w.options.Level); err != nil {
+	codec, level, err := codecOf(w.options.Codec, w.options.Level)
+	if err != nil {
 		return err
 	}
-	var err error
 	if w.columns, err = newWriteColumns(w.options.Schema); err != nil {
 		return err
 	}
+	w.shop = &workshop{alloc: w.options.Alloc, codec: codec, level: level, pageBytes: int(min(w.options.PageBytes, math.MaxInt32/2))}
+	for _, l := range w.columns.leaves {
+		l.chunk.open(w.shop, w.options.dictionary(w.columns.schema.Field(l.column).Name))
+	}
+	w.props = w.options.properties(codec)
+	w.end.schema = pq.NewSchema(w.columns.root)
+	w.end.own = metadata.NewFileMetadataBuilder(w.end.schema, w.props, nil)
 	return w.keys.init(w.columns.schema, w.options.Bloom)
 }
 
-// start begins the file when its first rows are at hand, as they tell which columns a dictionary would not serve.
-func (w *Writer) start(batches []arrow.RecordBatch, runs []rowRun) error {
-	if w.file != nil {
-		return nil
-	}
-	plain, err := w.columns.unique(batches, runs)
-	if err != nil {
-		return err
-	}
-	props, err := w.options.properties(w.columns.message, plain)
-	if err != nil {
-		return err
-	}
-	w.file, err = file.NewParquetWriterWithError(w.sink, w.columns.root, file.WithWriterProps(props))
-	return err
-}
-
-// properties are those of the Parquet library for these options; plain are the paths of columns without a dictionary.
-func (o *WriterOptions) properties(message string, plain []string) (*parquet.WriterProperties, error) {
-	codec, level, err := codecOf(o.Codec, o.Level)
-	if err != nil {
-		return nil, err
-	}
-	all := []parquet.WriterProperty{
-		parquet.WithAllocator(o.Alloc),
-		parquet.WithVersion(parquet.V1_0),
-		parquet.WithDataPageVersion(parquet.DataPageV1),
-		parquet.WithRootName(message),
-		parquet.WithRootRepetition(parquet.Repetitions.Required),
-		parquet.WithCreatedBy(createdBy),
-		parquet.WithCompression(codec),
-		parquet.WithCompressionLevel(level),
-		parquet.WithDictionaryDefault(!o.PlainOnly),
-		parquet.WithDictionaryPageSizeLimit(o.PageBytes),
-		parquet.WithDataPageSize(o.PageBytes),
-		parquet.WithBatchSize(pageCheck),
-		parquet.WithStats(true),
-		parquet.WithPageIndexEnabled(true),
-	}
-	for _, path := range plain {
-		all = append(all, parquet.WithDictionaryFor(path, false))
-	}
-	return parquet.NewWriterProperties(all...), nil
+// properties are what the Parquet library has to know to make the footer.
+func (o *WriterOptions) properties(codec compress.Compression) *parquet.WriterProperties {
+	return parquet.NewWriterProperties(parquet.WithAllocator(o.Alloc), parquet.WithVersion(parquet.V1_0), parquet.WithCreatedBy(createdBy),
+		parquet.WithCompression(codec), parquet.WithDictionaryDefault(!o.PlainOnly))
 }
 
 // The levels that are taken when none is asked for: gzip's fastest makes files some eight in a hundred larger than its middle, in
@@ -276,7 +246,7 @@ func codecOf(name string, level int) (compress.Compression, int, error) {
 }
 
 // Write adds the rows of a batch whose columns are those of the schema, meta columns first, in the types that
-// schema.Type.Arrow gives. The caller keeps the batch and may release it when Write returns.
+// schema.Type.Arrow gives; texts but record keys may be run-end encoded (see [Constant] and [WithMeta]). The caller keeps the batch and may release it when Write returns.
 func (w *Writer) Write(batch arrow.RecordBatch) error {
 	if w.err != nil {
 		return w.err
@@ -299,9 +269,6 @@ const (
 	firstSlice = 1024
 )
 
-// pageCheck values are encoded between two looks at the size of the page: few, as a value may have a megabyte.
-const pageCheck = 256
-
 // slice is how many rows to encode before the next look: what the row group still takes by the size of the rows so far.
 func (w *Writer) slice() int64 {
 	if w.rowBytes <= 0 {
@@ -314,9 +281,6 @@ func (w *Writer) slice() int64 {
 func (w *Writer) writeRuns(batches []arrow.RecordBatch, runs []rowRun) error {
 	if w.err != nil {
 		return w.err
-	}
-	if err := w.start(batches, runs); err != nil {
-		return w.fail(err)
 	}
 	for len(runs) > 0 {
 		var now []rowRun
@@ -353,21 +317,12 @@ func (w *Writer) writeSlice(batches []arrow.RecordBatch, runs []rowRun) error {
 	if rows == 0 {
 		return nil
 	}
-	if w.group == nil {
-		var err error
-		if w.group, err = w.file.AppendBufferedRowGroupChecked(); err != nil {
-			return err
-		}
-	}
 	if err := w.encode(batches, runs); err != nil {
 		return err
 	}
 	w.rows += rows
 	w.groupRows += rows
-	var err error
-	if w.groupBytes, err = w.buffered(); err != nil {
-		return err
-	}
+	w.groupBytes = w.buffered()
 	w.rowBytes = float64(w.groupBytes) / float64(w.groupRows)
 	if w.groupBytes < w.options.RowGroupBytes {
 		return nil
@@ -381,51 +336,24 @@ func (w *Writer) encode(batches []arrow.RecordBatch, runs []rowRun) error {
 		if err := w.keys.add(batches, runs, w.rows); err != nil {
 			return err
 		}
-		return w.columns.write(w.group, batches, runs, 1, w.rows)
+		return w.columns.write(batches, runs, 1, w.rows)
 	}
 	var g errgroup.Group
 	g.Go(func() error { return w.keys.add(batches, runs, w.rows) })
-	err := w.columns.write(w.group, batches, runs, w.options.Parallel, w.rows)
+	err := w.columns.write(batches, runs, w.options.Parallel, w.rows)
 	return errors.Join(g.Wait(), err)
 }
 
 // buffered is about how many bytes the open row group would have.
-func (w *Writer) buffered() (int64, error) {
-	if w.group == nil {
-		return 0, nil
+func (w *Writer) buffered() (total int64) {
+	for _, l := range w.columns.leaves {
+		total += l.chunk.buffered()
 	}
-	total := w.group.TotalCompressedBytes()
-	for i := range w.columns.leaves {
-		c, err := w.group.Column(i)
-		if err != nil {
-			return 0, err
-		}
-		if e, ok := c.(interface{ EstimatedBufferedValueBytes() int64 }); ok {
-			total += e.EstimatedBufferedValueBytes()
-		}
-	}
-	return total, nil
-}
-
-func (w *Writer) endGroup() (err error) {
-	if w.group == nil {
-		return nil
-	}
-	defer recovered(&err)
-	err = w.group.Close()
-	w.group, w.groupRows, w.groupBytes = nil, 0, 0
-	w.shifts = append(w.shifts, w.copied)
-	return err
+	return total
 }
 
 // Size is about how many bytes the file would have if it were closed now: what hoodie.parquet.max.file.size is held against.
-func (w *Writer) Size() int64 {
-	n, err := w.buffered()
-	if err != nil {
-		n = 0
-	}
-	return w.sink.at + n
-}
+func (w *Writer) Size() int64 { return w.sink.at + w.buffered() }
 
 // Rows that were written so far.
 func (w *Writer) Rows() int64 { return w.rows }
@@ -446,37 +374,21 @@ func (w *Writer) Close() (storage.Info, Summary, error) {
 		return storage.Info{}, Summary{}, w.fail(err)
 	}
 	s := Summary{Rows: w.rows, MinKey: w.keys.min, MaxKey: w.keys.max}
-	for _, p := range w.parts {
+	for _, p := range w.end.parts {
 		s.CopiedRows += p.rows
 	}
 	return w.put.Info(), s, nil
 }
 
 func (w *Writer) finish() error {
-	if err := w.start(nil, nil); err != nil {
-		return err
-	}
 	if err := w.endGroup(); err != nil {
 		return err
 	}
-	for _, kv := range w.keys.footer(w.columns.text) {
-		if err := w.file.AppendKeyValueMetadata(kv[0], kv[1]); err != nil {
-			return err
-		}
-	}
-	if err := w.end(); err != nil {
+	w.release()
+	if err := w.writeEnd(); err != nil {
 		return err
 	}
 	return w.sink.to.Flush()
-}
-
-// end writes the page indexes and the footer: the library's own, unless row groups were copied between its.
-func (w *Writer) end() (err error) {
-	defer recovered(&err)
-	if len(w.parts) > 0 {
-		return w.endCopied()
-	}
-	return w.file.Close()
 }
 
 // Abort gives the file up, unless it was closed: it does not appear. It may be called always, and again.
@@ -484,14 +396,23 @@ func (w *Writer) Abort() {
 	if w.err == nil && !w.closed {
 		w.err = w.wrap(errors.New("the writer was aborted"))
 	}
-	w.group = nil
+	w.release()
 	w.put.Abort()
 }
 
 func (w *Writer) fail(err error) error {
 	w.err = w.wrap(err)
+	w.release()
 	w.put.Abort()
 	return w.err
+}
+
+// release gives the memory of the open row group back.
+func (w *Writer) release() {
+	for _, l := range w.columns.leaves {
+		l.chunk.newChunk()
+	}
+	w.shop.close()
 }
 
 func (w *Writer) wrap(err error) error {
@@ -502,17 +423,13 @@ func (w *Writer) wrap(err error) error {
 	return &Error{File: w.name, Offset: -1, Where: "writing", Err: err}
 }
 
-// sink counts the bytes of the file. It has no Close, so the Parquet library leaves the rest to us.
+// sink counts the bytes of the file.
 type sink struct {
-	to      *bufio.Writer
-	at      int64
-	capture io.Writer // takes the bytes in place of the file
+	to *bufio.Writer
+	at int64
 }
 
 func (s *sink) Write(p []byte) (int, error) {
-	if s.capture != nil {
-		return s.capture.Write(p)
-	}
 	n, err := s.to.Write(p)
 	s.at += int64(n)
 	return n, err

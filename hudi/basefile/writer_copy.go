@@ -1,18 +1,15 @@
 package basefile
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/parquet"
-	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	pq "github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/sluicelake/sluice/hudi/schema"
@@ -45,7 +42,7 @@ func newGroupCopier(w *Writer, old File, o RewriteOptions) *groupCopier {
 	if !ok || len(o.Scan.Names) > 0 || f.oldWriter() {
 		return nil
 	}
-	want := pq.NewSchema(w.columns.root)
+	want := w.end.schema
 	have := f.md.Schema
 	if want.NumColumns() != have.NumColumns() {
 		return nil
@@ -97,9 +94,6 @@ func sameMeaning(a, b pq.LogicalType) bool {
 
 // copy appends row group g of the old file to the new one.
 func (c *groupCopier) copy(ctx context.Context, g int) error {
-	if err := c.w.start(nil, nil); err != nil {
-		return err
-	}
 	if err := c.w.endGroup(); err != nil {
 		return err
 	}
@@ -114,31 +108,21 @@ func (c *groupCopier) copy(ctx context.Context, g int) error {
 	group := *sub.RowGroups[0]
 	group.Columns = slices.Clone(group.Columns)
 	sub.RowGroups[0] = &group
-	part := copiedGroup{after: len(c.w.shifts), rows: rows, md: sub, indexes: make([]pageIndex, len(group.Columns))}
+	part := copiedGroup{after: len(c.w.end.pages), rows: rows, md: sub, indexes: make([]pageIndex, len(group.Columns))}
 	start := c.w.sink.at
-	total := int64(0)
+	packed, unpacked := int64(0), int64(0)
 	for i := range group.Columns {
-		chunk := *group.Columns[i]
-		meta := *chunk.MetaData
-		chunk.MetaData, group.Columns[i] = &meta, &chunk
-		meta.BloomFilterOffset, meta.BloomFilterLength, meta.IndexPageOffset = nil, nil, nil
 		if i == c.nameLeaf && c.name != "" {
-			one, data, index, err := c.nameChunk(rows)
-			if err != nil {
+			named := metadata.NewColumnChunkMetaDataBuilder(c.w.props, c.w.end.schema.Column(i))
+			if part.indexes[i], err = c.nameChunk(rows, named); err != nil {
 				return err
 			}
-			from := one.RowGroups[0].Columns[0]
-			meta = *from.MetaData
-			shift := c.w.sink.at - chunkStart(meta.DataPageOffset, meta.DictionaryPageOffset)
-			moveOffsets(&meta.DataPageOffset, &meta.DictionaryPageOffset, shift)
-			if _, err := c.w.sink.Write(data); err != nil {
-				return err
-			}
-			part.indexes[i], err = index.moved(shift)
-			if err != nil {
-				return err
-			}
+			group.Columns[i] = named.Contents()
 		} else {
+			chunk := *group.Columns[i]
+			meta := *chunk.MetaData
+			chunk.MetaData, group.Columns[i] = &meta, &chunk
+			meta.BloomFilterOffset, meta.BloomFilterLength, meta.IndexPageOffset = nil, nil, nil
 			first := chunkStart(meta.DataPageOffset, meta.DictionaryPageOffset)
 			shift := c.w.sink.at - first
 			if part.indexes[i], err = c.readIndex(ctx, chunk.ColumnIndexOffset, chunk.ColumnIndexLength, chunk.OffsetIndexOffset, chunk.OffsetIndexLength, shift); err != nil {
@@ -148,13 +132,13 @@ func (c *groupCopier) copy(ctx context.Context, g int) error {
 				return err
 			}
 			moveOffsets(&meta.DataPageOffset, &meta.DictionaryPageOffset, shift)
+			chunk.FileOffset = chunkStart(meta.DataPageOffset, meta.DictionaryPageOffset)
 		}
-		chunk.FileOffset = chunkStart(meta.DataPageOffset, meta.DictionaryPageOffset)
-		total += meta.TotalCompressedSize
+		packed += group.Columns[i].MetaData.TotalCompressedSize
+		unpacked += group.Columns[i].MetaData.TotalUncompressedSize
 	}
-	group.FileOffset, group.TotalCompressedSize = &start, &total
-	c.w.copied += c.w.sink.at - start
-	c.w.parts = append(c.w.parts, part)
+	group.FileOffset, group.TotalCompressedSize, group.TotalByteSize = &start, &packed, unpacked
+	c.w.end.parts = append(c.w.end.parts, part)
 	c.w.rows += rows
 	return nil
 }
@@ -304,190 +288,16 @@ func (x pageIndex) moved(by int64) (pageIndex, error) {
 	return pageIndex{column: x.column, offset: append(out, x.offset[s.at:]...)}, nil
 }
 
-// nameChunk is a column chunk with the new file's name in every row: a Parquet file of that one column, of which the chunk is taken.
-func (c *groupCopier) nameChunk(rows int64) (md *metadata.FileMetaData, chunk []byte, index pageIndex, err error) {
+// nameChunk writes a column chunk with the new file's name in every row.
+func (c *groupCopier) nameChunk(rows int64, md *metadata.ColumnChunkMetaDataBuilder) (index pageIndex, err error) {
 	defer recovered(&err)
-	node := c.w.columns.root.Field(c.w.columns.root.FieldIndexByName(schema.FileName))
-	leaf, ok := node.(*pq.PrimitiveNode)
-	if !ok {
-		return nil, nil, index, fmt.Errorf("%s is no text", schema.FileName)
+	column := c.w.end.schema.Column(c.nameLeaf)
+	v := newTexts(false)
+	chunk := chunkEncoder{values: v, maxDef: uint8(column.MaxDefinitionLevel())}
+	chunk.open(c.w.shop, true) // one value
+	v.from = textView{offsets: []int32{0, int32(len(c.name))}, bytes: []byte(c.name)}
+	if err := chunk.repeated(v, 0, int(rows)); err != nil {
+		return index, err
 	}
-	again, err := pq.NewPrimitiveNodeLogical(leaf.Name(), leaf.RepetitionType(), leaf.LogicalType(), leaf.PhysicalType(), -1, -1)
-	if err != nil {
-		return nil, nil, index, err
-	}
-	root, err := pq.NewGroupNode(c.w.columns.message, parquet.Repetitions.Required, pq.FieldList{again}, -1)
-	if err != nil {
-		return nil, nil, index, err
-	}
-	o := c.w.options
-	o.PlainOnly = false // one value
-	props, err := o.properties(c.w.columns.message, nil)
-	if err != nil {
-		return nil, nil, index, err
-	}
-	var buf bytes.Buffer
-	w, err := file.NewParquetWriterWithError(&buf, root, file.WithWriterProps(props))
-	if err != nil {
-		return nil, nil, index, err
-	}
-	if err := writeConstant(w, c.name, rows); err != nil {
-		return nil, nil, index, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, nil, index, err
-	}
-	own, md, err := takeApart(buf.Bytes(), 0)
-	if err != nil {
-		return nil, nil, index, err
-	}
-	meta := md.RowGroups[0].Columns[0].MetaData
-	start := chunkStart(meta.DataPageOffset, meta.DictionaryPageOffset)
-	return md, buf.Bytes()[start : start+meta.TotalCompressedSize], own[0][0], nil
-}
-
-func writeConstant(w *file.Writer, text string, rows int64) error {
-	group, err := w.AppendRowGroupChecked()
-	if err != nil {
-		return err
-	}
-	chunk, err := group.NextColumn()
-	if err != nil {
-		return err
-	}
-	to := chunk.(*file.ByteArrayColumnChunkWriter)
-	values := make([]parquet.ByteArray, min(rows, sliceRows))
-	for i := range values {
-		values[i] = parquet.ByteArray(text)
-	}
-	var def []int16
-	if to.Descr().MaxDefinitionLevel() > 0 {
-		def = appendLevel(nil, 1, len(values))
-	}
-	for rows > 0 {
-		n := min(rows, int64(len(values)))
-		levels := def
-		if def != nil {
-			levels = def[:n]
-		}
-		if _, err := to.WriteBatch(values[:n], levels, nil); err != nil {
-			return err
-		}
-		rows -= n
-	}
-	return group.Close()
-}
-
-// takeApart finds the footer of a Parquet file whose end is at hand, and in it the page indexes of every chunk, by row group. The
-// first byte of end is byte base of the file, and no index lies before it.
-func takeApart(end []byte, base int64) ([][]pageIndex, *metadata.FileMetaData, error) {
-	n := len(end)
-	if n < 8 {
-		return nil, nil, errTooLarge
-	}
-	length := int(binary.LittleEndian.Uint32(end[n-8:]))
-	if length > n-8 {
-		return nil, nil, errTooLarge
-	}
-	md, err := parseFooter(end[n-8-length : n-8])
-	if err != nil {
-		return nil, nil, err
-	}
-	cut := func(at *int64, size *int32) []byte {
-		if at == nil || size == nil || *at < base || *at-base > int64(n) || int64(*size) > int64(n)-(*at-base) {
-			return nil
-		}
-		return end[*at-base : *at-base+int64(*size)]
-	}
-	out := make([][]pageIndex, len(md.RowGroups))
-	for g, rg := range md.RowGroups {
-		for _, c := range rg.Columns {
-			out[g] = append(out[g], pageIndex{column: cut(c.ColumnIndexOffset, c.ColumnIndexLength), offset: cut(c.OffsetIndexOffset, c.OffsetIndexLength)})
-		}
-	}
-	return out, md, nil
-}
-
-// endCopied ends a file between whose row groups others were copied. The Parquet library counts only the bytes that passed through
-// it: its end of the file is caught, and written with every offset put right and the copied row groups in their places.
-func (w *Writer) endCopied() error {
-	own := w.sink.at - w.copied
-	var caught bytes.Buffer
-	w.sink.capture = &caught
-	err := w.file.Close()
-	w.sink.capture = nil
-	if err != nil {
-		return err
-	}
-	indexes, md, err := takeApart(caught.Bytes(), own)
-	if err != nil {
-		return err
-	}
-	groups, all := md.RowGroups[:0:0], make([][]pageIndex, 0, len(indexes)+len(w.parts))
-	parts := w.parts
-	for g := 0; g <= len(md.RowGroups); g++ {
-		for len(parts) > 0 && parts[0].after == g {
-			groups, all = append(groups, parts[0].md.RowGroups[0]), append(all, parts[0].indexes)
-			parts = parts[1:]
-		}
-		if g == len(md.RowGroups) {
-			break
-		}
-		rg := md.RowGroups[g]
-		if rg.FileOffset != nil {
-			*rg.FileOffset += w.shifts[g]
-		}
-		for i, c := range rg.Columns {
-			moveOffsets(&c.MetaData.DataPageOffset, &c.MetaData.DictionaryPageOffset, w.shifts[g])
-			c.FileOffset = chunkStart(c.MetaData.DataPageOffset, c.MetaData.DictionaryPageOffset)
-			if indexes[g][i], err = indexes[g][i].moved(w.shifts[g]); err != nil {
-				return err
-			}
-		}
-		groups, all = append(groups, rg), append(all, indexes[g])
-	}
-	md.RowGroups, md.NumRows = groups, w.rows
-	for g, rg := range groups {
-		ordinal := int16(g)
-		rg.Ordinal = &ordinal
-	}
-	if err := w.writeIndexes(md, all); err != nil {
-		return err
-	}
-	n, err := md.WriteTo(w.sink, nil)
-	if err != nil {
-		return err
-	}
-	tail := binary.LittleEndian.AppendUint32(nil, uint32(n))
-	_, err = w.sink.Write(append(tail, magic...))
-	return err
-}
-
-// writeIndexes writes all column indexes and then all offset indexes, and notes where they are.
-func (w *Writer) writeIndexes(md *metadata.FileMetaData, all [][]pageIndex) error {
-	place := func(data []byte, at **int64, size **int32) error {
-		*at, *size = nil, nil
-		if data == nil {
-			return nil
-		}
-		start, n := w.sink.at, int32(len(data))
-		*at, *size = &start, &n
-		_, err := w.sink.Write(data)
-		return err
-	}
-	for g, rg := range md.RowGroups {
-		for i, c := range rg.Columns {
-			if err := place(all[g][i].column, &c.ColumnIndexOffset, &c.ColumnIndexLength); err != nil {
-				return err
-			}
-		}
-	}
-	for g, rg := range md.RowGroups {
-		for i, c := range rg.Columns {
-			if err := place(all[g][i].offset, &c.OffsetIndexOffset, &c.OffsetIndexLength); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return chunk.end(c.w.sink, column, md)
 }

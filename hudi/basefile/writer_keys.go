@@ -22,8 +22,11 @@ const (
 // CompareKeys orders record keys as Java orders strings, by UTF-16 units: the order of the key range in a footer. It differs
 // from the order of bytes for characters beyond U+FFFF, which come before those from U+E000 on.
 func CompareKeys(a, b string) int {
-	n := min(len(a), len(b))
-	for i := range n {
+	n, i := min(len(a), len(b)), 0
+	for i+8 <= n && a[i:i+8] == b[i:i+8] {
+		i += 8
+	}
+	for ; i < n; i++ {
 		x, y := a[i], b[i]
 		if x == y {
 			continue
@@ -78,34 +81,48 @@ func (k *keyNotes) add(batches []arrow.RecordBatch, runs []rowRun, first int64) 
 }
 
 func (k *keyNotes) addColumn(keys *array.String, from, to int, first int64) error {
-	part := array.NewSlice(keys, int64(from), int64(to)).(*array.String)
-	defer part.Release()
-	if err := k.filter.AddAll(part); err != nil {
+	if err := k.filter.AddRows(keys, from, to); err != nil {
 		if errors.Is(err, bloom.ErrEmptyKey) {
 			return fmt.Errorf("in the rows from %d on, a record without key (%s is null or empty): %w", first, schema.RecordKey, err)
 		}
 		return err
 	}
-	if part.Len() == 0 {
+	if from == to {
 		return nil
 	}
-	low, high := part.Value(0), part.Value(0)
-	for i := 1; i < part.Len(); i++ {
-		v := part.Value(i)
-		if CompareKeys(v, low) < 0 {
-			low = v
-		} else if CompareKeys(v, high) > 0 {
-			high = v
-		}
+	low, high := k.min, k.max
+	if !k.any {
+		low, high = keys.Value(from), keys.Value(from)
 	}
-	if !k.any || CompareKeys(low, k.min) < 0 {
+	low, high = keyRange(keys, from, to, low, high)
+	if !k.any || low != k.min {
 		k.min = strings.Clone(low)
 	}
-	if !k.any || CompareKeys(high, k.max) > 0 {
+	if !k.any || high != k.max {
 		k.max = strings.Clone(high)
 	}
 	k.any = true
 	return nil
+}
+
+// keyRange widens a range to hold the keys [from, to). Most keys differ from both ends in their first eight bytes, whose order is that
+// of numbers as long as they are ASCII.
+func keyRange(keys *array.String, from, to int, low, high string) (newLow, newHigh string) {
+	const beyond = 0x8080808080808080
+	lowHead, highHead := head(low), head(high)
+	for i := from; i < to; i++ {
+		v := keys.Value(i)
+		h := head(v)
+		ascii := (h|lowHead|highHead)&beyond == 0
+		switch {
+		case ascii && lowHead < h && h < highHead:
+		case ascii && h > highHead, (h >= highHead || !ascii) && CompareKeys(v, high) > 0:
+			high, highHead = v, h
+		case ascii && h < lowHead, (h <= lowHead || !ascii) && CompareKeys(v, low) < 0:
+			low, lowHead = v, h
+		}
+	}
+	return low, high
 }
 
 // footer are the footer's entries as Apache Hudi 0.15.0 and 1.2.0 write them: a SIMPLE filter is not named, and a file without

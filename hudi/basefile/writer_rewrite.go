@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/arrow/scalar"
 	"github.com/sluicelake/sluice/hudi/merge"
 	"github.com/sluicelake/sluice/hudi/schema"
 	"github.com/sluicelake/sluice/storage"
@@ -107,22 +106,19 @@ func (r *rewriting) named(batch arrow.RecordBatch) arrow.RecordBatch {
 		batch.Retain()
 		return batch
 	}
-	name := constantText(r.w.options.Alloc, r.o.FileName, int(batch.NumRows()))
-	defer name.Release()
-	columns := append([]arrow.Array(nil), batch.Columns()...)
-	columns[r.at[0]] = name
-	return array.NewRecordBatch(batch.Schema(), columns, batch.NumRows())
+	return r.nameAt(batch, slices.Delete(batch.Schema().Fields(), r.at[0], r.at[0]+1), slices.Delete(slices.Clone(batch.Columns()), r.at[0], r.at[0]+1))
 }
 
-func constantText(mem memory.Allocator, text string, n int) arrow.Array {
-	b := array.NewStringBuilder(mem)
-	defer b.Release()
-	b.Reserve(n)
-	b.ReserveData(n * len(text))
-	for range n {
-		b.Append(text)
-	}
-	return b.NewArray()
+// withName is a batch that lacks the column of the file's name with that of the new file.
+func (r *rewriting) withName(batch arrow.RecordBatch) arrow.RecordBatch {
+	return r.nameAt(batch, batch.Schema().Fields(), slices.Clone(batch.Columns()))
+}
+
+func (r *rewriting) nameAt(batch arrow.RecordBatch, fields []arrow.Field, columns []arrow.Array) arrow.RecordBatch {
+	name := Constant(r.w.options.Alloc, r.o.FileName, int(batch.NumRows()))
+	defer name.Release()
+	fields = slices.Insert(fields, r.at[0], arrow.Field{Name: schema.FileName, Type: name.DataType(), Nullable: true})
+	return array.NewRecordBatch(arrow.NewSchema(fields, nil), slices.Insert(columns, r.at[0], name), batch.NumRows())
 }
 
 // oldRows writes what remains of the old file.
@@ -158,12 +154,18 @@ func (r *rewriting) oldRows(ctx context.Context) error {
 // decode writes one row group of the old file with its changes.
 func (r *rewriting) decode(ctx context.Context, g int) error {
 	o := ScanOptions{Columns: r.w.columns.schema, Table: r.o.Scan.Table, Names: r.o.Scan.Names, SchemaOnRead: r.o.Scan.SchemaOnRead, RowGroups: []int{g}, Alloc: r.w.options.Alloc}
-	if r.o.FileName != "" {
-		o.Constants = map[string]scalar.Scalar{schema.FileName: scalar.NewStringScalar(r.o.FileName)}
+	if r.o.FileName != "" { // not read, and put in as a constant
+		fields := o.Columns.Fields()
+		o.Columns = arrow.NewSchema(slices.Delete(fields, r.at[0], r.at[0]+1), nil)
 	}
 	for batch, err := range r.old.ScanRows(ctx, o) {
 		if err != nil {
 			return err
+		}
+		if r.o.FileName != "" {
+			whole := r.withName(batch.RecordBatch)
+			batch.Release()
+			batch.RecordBatch = whole
 		}
 		if err := r.merge(batch); err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/parquet"
-	"github.com/apache/arrow-go/v18/parquet/file"
 	pq "github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/sluicelake/sluice/hudi/schema"
 	"golang.org/x/sync/errgroup"
@@ -39,7 +38,7 @@ type step struct {
 	kind     stepKind
 	nullable bool
 	member   int   // of a struct
-	rep      int16 // repetition level of a further element
+	rep      uint8 // repetition level of a further element
 	name     string
 }
 
@@ -80,7 +79,7 @@ func footerSchema(t *schema.Type) string {
 type leafBuilder struct {
 	columns *writeColumns
 	column  int
-	rep     int16
+	rep     uint8
 }
 
 // field gives the node of an Avro type under a name; way is the steps to its parent.
@@ -93,7 +92,10 @@ func (b *leafBuilder) field(name string, t *schema.Type, way []step) (pq.Node, e
 	if nullable {
 		rep = parquet.Repetitions.Optional
 	}
-	here := func(kind stepKind, member int, level int16) []step {
+	if len(way) >= maxNesting {
+		return nil, fmt.Errorf("%w: columns nested more than %d deep", ErrUnsupported, maxNesting)
+	}
+	here := func(kind stepKind, member int, level uint8) []step {
 		return append(way[:len(way):len(way)], step{kind: kind, nullable: nullable, member: member, rep: level, name: name})
 	}
 	switch t.Kind {
@@ -172,9 +174,9 @@ func (b *leafBuilder) leaf(name string, t *schema.Type, rep parquet.Repetition, 
 	)
 	switch t.Kind {
 	case schema.Boolean:
-		physical, values = parquet.Types.Boolean, &boolValues{}
+		physical, values = parquet.Types.Boolean, &booleans{}
 	case schema.Int:
-		physical, values = parquet.Types.Int32, &fixedWidth[int32]{}
+		physical, values = parquet.Types.Int32, &numbers[int32, uint32]{}
 		switch t.Logical {
 		case schema.Date:
 			as = pq.DateLogicalType{}
@@ -182,40 +184,41 @@ func (b *leafBuilder) leaf(name string, t *schema.Type, rep parquet.Repetition, 
 			as = pq.NewTimeLogicalType(true, pq.TimeUnitMillis)
 		}
 	case schema.Long:
-		physical, as, values = parquet.Types.Int64, longAs(t.Logical), &fixedWidth[int64]{}
+		physical, as, values = parquet.Types.Int64, longAs(t.Logical), &numbers[int64, uint64]{}
 	case schema.Float:
-		physical, values = parquet.Types.Float, &fixedWidth[float32]{}
+		physical, values = parquet.Types.Float, &numbers[float32, uint32]{}
 	case schema.Double:
-		physical, values = parquet.Types.Double, &fixedWidth[float64]{}
+		physical, values = parquet.Types.Double, &numbers[float64, uint64]{}
 	case schema.String, schema.Enum:
-		as, values = pq.StringLogicalType{}, &textValues{}
+		as, values = pq.StringLogicalType{}, newTexts(false)
 	case schema.Bytes:
-		values = &textValues{}
+		values = newTexts(false)
 		if t.Logical == schema.Decimal {
-			as, values = pq.NewDecimalLogicalType(int32(t.Precision), int32(t.Scale)), &decimalValues{precision: int32(t.Precision)}
+			as, values = pq.NewDecimalLogicalType(int32(t.Precision), int32(t.Scale)), newDecimals(t.Precision, 0)
 		}
 	case schema.Fixed:
 		if t.Logical == schema.UUID {
 			return nil, fmt.Errorf("%w: a fixed UUID is read, not written", ErrUnsupported)
 		}
-		physical, length, values = parquet.Types.FixedLenByteArray, t.Size, &fixedValues{}
+		physical, length, values = parquet.Types.FixedLenByteArray, t.Size, newFixedBytes(t.Size, false)
 		if t.Logical == schema.Decimal {
 			if t.Size < schema.DecimalBytes(t.Precision) {
 				return nil, fmt.Errorf("%w: a decimal of %d digits does not fit in a fixed of %d bytes", schema.ErrSchema, t.Precision, t.Size)
 			}
-			as, values = pq.NewDecimalLogicalType(int32(t.Precision), int32(t.Scale)), &decimalValues{precision: int32(t.Precision), size: t.Size}
+			as, values = pq.NewDecimalLogicalType(int32(t.Precision), int32(t.Scale)), newDecimals(t.Precision, t.Size)
 		}
 	default:
 		return nil, fmt.Errorf("%w: %s has no Parquet form", ErrUnsupported, t.Kind)
 	}
-	l := &leafWriter{column: b.column, way: way, values: values}
+	l := &leafWriter{column: b.column, way: way}
+	l.chunk.values = values
 	for _, s := range way {
 		if s.nullable {
-			l.maxDef++
+			l.chunk.maxDef++
 		}
 		if s.rep > 0 {
-			l.maxDef++
-			l.maxRep = s.rep
+			l.chunk.maxDef++
+			l.chunk.maxRep = s.rep
 		}
 	}
 	b.columns.leaves = append(b.columns.leaves, l)
@@ -246,8 +249,8 @@ func longAs(l schema.Logical) pq.LogicalType {
 	return nil
 }
 
-// check holds the columns of a batch against the schema: names, order and types. Names of list elements don't matter, and
-// nullability is looked at in the values.
+// check holds the columns of a batch against the schema: names, order and types. Names of list elements don't matter, nullability
+// is looked at in the values, and texts may be run-end encoded.
 func (c *writeColumns) check(got *arrow.Schema) error {
 	if got == c.schema {
 		return nil
@@ -259,6 +262,9 @@ func (c *writeColumns) check(got *arrow.Schema) error {
 		f := got.Field(i)
 		if f.Name != want.Name {
 			return fmt.Errorf("column %d of the batch is %s, that of the schema %s", i, f.Name, want.Name)
+		}
+		if runEncoded(f.Type) && want.Type.ID() == arrow.STRING && f.Name != schema.RecordKey {
+			continue
 		}
 		if !sameShape(f.Type, want.Type) {
 			return fmt.Errorf("column %s of the batch is %s, that of the schema %s", f.Name, f.Type, want.Type)
@@ -292,125 +298,78 @@ func sameShape(a, b arrow.DataType) bool {
 	return arrow.TypeEqual(a, b)
 }
 
-// write encodes runs of rows into a row group; first is the number of the first row in the file, for errors.
-func (c *writeColumns) write(to file.BufferedRowGroupWriter, batches []arrow.RecordBatch, runs []rowRun, parallel int, first int64) error {
+// write encodes runs of rows; first is the number of the first row in the file, for errors.
+func (c *writeColumns) write(batches []arrow.RecordBatch, runs []rowRun, parallel int, first int64) error {
+	one := func(l *leafWriter) error {
+		if err := l.write(batches, runs); err != nil {
+			return fmt.Errorf("column %s, in the rows from %d on: %w", c.schema.Field(l.column).Name, first, err)
+		}
+		return nil
+	}
+	if parallel <= 1 {
+		for _, l := range c.leaves {
+			if err := one(l); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	var g errgroup.Group
-	g.SetLimit(max(parallel, 1))
-	for i, l := range c.leaves {
-		one := func() error {
-			chunk, err := to.Column(i)
-			if err != nil {
-				return err
-			}
-			arrays := make([]arrow.Array, len(batches))
-			for k, b := range batches {
-				arrays[k] = b.Column(l.column)
-			}
-			if err := l.write(chunk, arrays, runs); err != nil {
-				return fmt.Errorf("column %s, in the rows from %d on: %w", c.schema.Field(l.column).Name, first, err)
-			}
-			return nil
-		}
-		if parallel <= 1 {
-			if err := one(); err != nil {
-				return err
-			}
-			continue
-		}
-		g.Go(one)
+	g.SetLimit(parallel)
+	for _, l := range c.leaves {
+		g.Go(func() error { return one(l) })
 	}
 	return g.Wait()
 }
 
-// A column is written without a dictionary when of at least sampleLeast values in the first rows, and at most sampleMost, more than
-// seven in ten differ: a dictionary of such a column costs much time and is given up at its page size anyway.
-const (
-	sampleLeast = 1000
-	sampleMost  = 8 << 10
-)
-
-// unique gives the paths of the columns that a dictionary would not serve: those of the first rows, and the record's key and
-// number, whose values differ always.
-func (c *writeColumns) unique(batches []arrow.RecordBatch, runs []rowRun) ([]string, error) {
-	var out []string
-	sample, _ := cutRuns(runs, sampleMost)
-	for _, l := range c.leaves {
-		name := c.schema.Field(l.column).Name
-		if name == schema.CommitSeqno || name == schema.RecordKey {
-			out = append(out, name)
-			continue
-		}
-		if len(l.way) > 1 {
-			continue
-		}
-		arrays := make([]arrow.Array, len(batches))
-		for k, b := range batches {
-			arrays[k] = b.Column(l.column)
-		}
-		if err := l.gather(arrays, sample); err != nil {
-			return nil, fmt.Errorf("column %s: %w", name, err)
-		}
-		if all, different := l.values.distinct(); all >= sampleLeast && different*10 > all*7 {
-			out = append(out, name)
-		}
-	}
-	return out, nil
-}
-
-// leafWriter encodes one leaf of a column: levels and values of a slice of rows are gathered, then given to the Parquet library.
+// leafWriter takes the levels and values of one leaf out of slices of rows.
 type leafWriter struct {
-	column         int // of the batch
-	way            []step
-	maxDef, maxRep int16
-	values         leafValues
-
-	def, rep []int16
-	arrays   []arrow.Array // one for each step of the way
+	column int // of the batch
+	way    []step
+	chunk  chunkEncoder
+	bound  []*boundBatch
+	arrays []arrow.Array // one for each step of the way, in the batch that is used
 }
 
-func (l *leafWriter) write(to file.ColumnChunkWriter, arrays []arrow.Array, runs []rowRun) (err error) {
-	defer recovered(&err)
-	if err := l.gather(arrays, runs); err != nil {
-		return err
-	}
-	return l.values.flush(to, l.levels(l.def, l.maxDef), l.levels(l.rep, l.maxRep))
+// boundBatch is one of several batches whose rows are taken in turn.
+type boundBatch struct {
+	arrays []arrow.Array
+	runs   *array.RunEndEncoded // in place of a flat array
 }
 
-func (l *leafWriter) gather(arrays []arrow.Array, runs []rowRun) (err error) {
+func (l *leafWriter) write(batches []arrow.RecordBatch, runs []rowRun) (err error) {
 	defer recovered(&err)
-	l.def, l.rep = l.def[:0], l.rep[:0]
-	l.values.reset()
-	bound := -1
+	clear(l.bound) // let go of the batches before
+	l.bound = grown(l.bound[:0], len(batches))
+	clear(l.bound)
 	for _, r := range runs {
 		if r.rows == 0 {
 			continue
 		}
-		if r.batch != bound {
-			if err := l.bind(arrays[r.batch]); err != nil {
-				return err
-			}
-			bound = r.batch
+		if err := l.bind(r.batch, batches[r.batch].Column(l.column)); err != nil {
+			return err
 		}
-		if err := l.add(int(r.row), int(r.row+r.rows)); err != nil {
+		if err := l.add(l.bound[r.batch], int(r.row), int(r.row+r.rows)); err != nil {
 			return err
 		}
 	}
+	clear(l.bound)
 	return nil
 }
 
-// levels are nil where the leaf has none.
-func (l *leafWriter) levels(v []int16, most int16) []int16 {
-	if most == 0 {
+// bind finds the arrays along the way, once for each batch.
+func (l *leafWriter) bind(k int, arr arrow.Array) error {
+	if b := l.bound[k]; b != nil {
+		l.arrays = b.arrays
+		l.chunk.values.use(k)
 		return nil
 	}
-	return v
-}
-
-// bind finds the arrays along the way.
-func (l *leafWriter) bind(arr arrow.Array) error {
-	l.arrays = l.arrays[:0]
+	b := &boundBatch{}
+	if b.runs, _ = arr.(*array.RunEndEncoded); b.runs != nil {
+		arr = b.runs.Values()
+	}
 	for _, s := range l.way {
-		l.arrays = append(l.arrays, arr)
+		b.arrays = append(b.arrays, arr)
 		switch s.kind {
 		case stepMember:
 			arr = arr.(*array.Struct).Field(s.member)
@@ -422,16 +381,23 @@ func (l *leafWriter) bind(arr arrow.Array) error {
 			arr = arr.(*array.Map).ListValues().(*array.Struct).Field(1)
 		}
 	}
-	return l.values.bind(l.arrays[len(l.arrays)-1])
+	l.bound[k], l.arrays = b, b.arrays
+	return l.chunk.values.bind(k, b.arrays[len(b.arrays)-1])
 }
 
 var errNull = errors.New("null where the schema allows none")
 
-// add takes the rows [from, to) of the bound column.
-func (l *leafWriter) add(from, to int) error {
+// add takes the rows [from, to) of the batch that is used.
+func (l *leafWriter) add(b *boundBatch, from, to int) error {
+	if b.runs != nil {
+		return l.addRuns(b.runs, from, to)
+	}
 	if len(l.way) > 1 {
 		for i := from; i < to; i++ {
 			if err := l.walk(0, i, 0, 0); err != nil {
+				return err
+			}
+			if err := l.chunk.endFullPage(); err != nil {
 				return err
 			}
 		}
@@ -439,39 +405,71 @@ func (l *leafWriter) add(from, to int) error {
 	}
 	arr := l.arrays[0]
 	if arr.NullN() == 0 {
-		l.def = appendLevel(l.def, l.maxDef, to-from)
-		l.values.addRange(from, to)
-		return nil
+		return l.chunk.valid(from, to)
 	}
-	for i := from; i < to; i++ {
-		switch {
-		case arr.IsValid(i):
-			l.def = append(l.def, l.maxDef)
-			l.values.addRange(i, i+1)
-		case l.maxDef == 0:
-			return errNull
-		default:
-			l.def = append(l.def, 0)
+	for from < to {
+		end := from + 1
+		valid := arr.IsValid(from)
+		for end < to && arr.IsValid(end) == valid {
+			end++
 		}
+		var err error
+		if valid {
+			err = l.chunk.valid(from, end)
+		} else {
+			err = l.chunk.absent(end - from)
+		}
+		if err != nil {
+			return err
+		}
+		from = end
 	}
 	return nil
 }
 
-func appendLevel(levels []int16, level int16, n int) []int16 {
-	for range n {
-		levels = append(levels, level)
+// addRuns takes rows of a run-end encoded text.
+func (l *leafWriter) addRuns(runs *array.RunEndEncoded, from, to int) error {
+	v, ok := l.chunk.values.(*texts)
+	if !ok {
+		return fmt.Errorf("an array of %s for other values than text", runs.DataType())
 	}
-	return levels
+	offset := runs.Data().Offset()
+	ends := runs.RunEndsArr()
+	for at := runs.GetPhysicalIndex(from); from < to; at++ {
+		end := min(int(runEnd(ends, at))-offset, to)
+		var err error
+		if l.arrays[0].IsNull(at) {
+			err = l.chunk.absent(end - from)
+		} else {
+			err = l.chunk.repeated(v, at, end-from)
+		}
+		if err != nil {
+			return err
+		}
+		from = end
+	}
+	return nil
+}
+
+func runEnd(ends arrow.Array, i int) int64 {
+	switch e := ends.(type) {
+	case *array.Int16:
+		return int64(e.Value(i))
+	case *array.Int32:
+		return int64(e.Value(i))
+	default:
+		return ends.(*array.Int64).Value(i)
+	}
 }
 
 // walk gives the levels of what lies below value i of the array at a step (Dremel's shredding).
-func (l *leafWriter) walk(at, i int, rep, def int16) error {
+func (l *leafWriter) walk(at, i int, rep, def uint8) error {
 	s, arr := &l.way[at], l.arrays[at]
 	if arr.IsNull(i) {
 		if !s.nullable {
 			return fmt.Errorf("%s: %w", s.name, errNull)
 		}
-		l.emit(rep, def)
+		l.chunk.emit(rep, def)
 		return nil
 	}
 	if s.nullable {
@@ -479,15 +477,14 @@ func (l *leafWriter) walk(at, i int, rep, def int16) error {
 	}
 	switch s.kind {
 	case stepLeaf:
-		l.emit(rep, def)
-		l.values.addRange(i, i+1)
-		return nil
+		l.chunk.emit(rep, def)
+		return l.chunk.below(i, i+1)
 	case stepMember:
 		return l.walk(at+1, i, rep, def)
 	}
 	start, end := arr.(array.ListLike).ValueOffsets(i)
 	if start == end {
-		l.emit(rep, def)
+		l.chunk.emit(rep, def)
 		return nil
 	}
 	for k := start; k < end; k++ {
@@ -497,9 +494,4 @@ func (l *leafWriter) walk(at, i int, rep, def int16) error {
 		rep = s.rep
 	}
 	return nil
-}
-
-func (l *leafWriter) emit(rep, def int16) {
-	l.rep = append(l.rep, rep)
-	l.def = append(l.def, def)
 }

@@ -1,209 +1,804 @@
 package basefile
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
+	"slices"
+	"sort"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
-	"github.com/apache/arrow-go/v18/parquet"
-	"github.com/apache/arrow-go/v18/parquet/file"
 )
 
-// leafValues gathers the values of one leaf that are not null, and hands them with their levels to the Parquet library. Texts
-// and bytes are not copied: they stay in the arrays, which outlive the slice.
+// leafValues turns the values of one leaf that are not null into the pages of a column chunk: as indexes of a dictionary as long as
+// that serves, else PLAIN.
 type leafValues interface {
-	reset()
-	bind(arr arrow.Array) error
-	addRange(from, to int)
-	distinct() (all, different int)
-	flush(to file.ColumnChunkWriter, def, rep []int16) error
+	configure(pageBytes int, dictionary bool)
+	// bind makes array k the one that values are taken from; use does it again.
+	bind(k int, arr arrow.Array) error
+	use(k int)
+	// add takes values [from, to) into the open page and says how many: fewer when the page is full, but at least one.
+	add(from, to int) (int, error)
+	// size of the open page, in bytes, and whether the page has to end.
+	size() (bytes int, full bool)
+	// page encodes the open page behind dst and begins the next.
+	page(dst []byte) (out []byte, indexed bool, b bounds)
+	// dictionary is the PLAIN dictionary of the pages of indexes; no values: there are none.
+	dictionary() (plain []byte, values int)
+	// newChunk begins a column chunk.
+	newChunk()
+	compare(a, b []byte) int
 }
 
-// number is a value that Arrow and Parquet store alike.
+// bounds are the smallest and the largest value of a page or chunk as statistics hold them.
+type bounds struct {
+	min, max []byte
+	known    bool // false: there is no value, or one that has no order, as NaN
+}
+
+// number is a value that Arrow and Parquet store alike, on machines that put the low byte first.
 type number interface {
 	int32 | int64 | float32 | float64
 }
 
-type fixedWidth[T number] struct {
-	from []T
-	out  []T
+// numbers are of type T; U has its bits.
+type numbers[T number, U uint32 | uint64] struct {
+	openPage
+	views [][]U
+	from  []U
+	plain []U
+	dict  numberDictionary[U]
 }
 
-func (v *fixedWidth[T]) reset() { v.out, v.from = v.out[:0], nil }
-
-func (v *fixedWidth[T]) bind(arr arrow.Array) error {
+func (v *numbers[T, U]) bind(k int, arr arrow.Array) error {
 	v.from = nil
 	if arr.Len() > 0 {
-		v.from = arrow.GetData[T](arr.Data().Buffers()[1].Bytes())[arr.Data().Offset():][:arr.Len()]
+		data := arr.Data()
+		if _, ok := arr.DataType().(arrow.FixedWidthDataType); !ok || len(data.Buffers()) != 2 {
+			return fmt.Errorf("an array of %s for numbers", arr.DataType())
+		}
+		v.from = arrow.GetData[U](data.Buffers()[1].Bytes())[data.Offset():][:arr.Len()]
+	}
+	v.views = setView(v.views, k, v.from)
+	return nil
+}
+
+func (v *numbers[T, U]) use(k int) { v.from = v.views[k] }
+
+func setView[V any](views []V, k int, view V) []V {
+	for len(views) <= k {
+		var none V
+		views = append(views, none)
+	}
+	views[k] = view
+	return views
+}
+
+func (v *numbers[T, U]) width() int {
+	var zero U
+	return binary.Size(zero)
+}
+
+func (v *numbers[T, U]) add(from, to int) (int, error) {
+	if v.on {
+		return v.addIndexed(from, to), nil
+	}
+	n := min(to-from, max(v.limit/v.width()-len(v.plain), 1))
+	v.plain = append(v.plain, v.from[from:from+n]...)
+	return n, nil
+}
+
+func (v *numbers[T, U]) addIndexed(from, to int) int {
+	src := v.from[from:to]
+	same := 1
+	for len(v.index.rest) == 0 && same < len(src) && src[same] == src[0] {
+		same++
+	}
+	last := v.dict.find(src[0])
+	v.index.repeat(last, same)
+	if same < len(src) {
+		out := v.index.more(len(src) - same)
+		before := src[0]
+		for i, x := range src[same:] {
+			if x != before {
+				before, last = x, v.dict.find(x)
+			}
+			out[i] = last
+		}
+		v.index.took(len(src) - same)
+	}
+	v.values += len(src)
+	v.raw += len(src) * v.width()
+	if v.serves(len(v.dict.words), len(v.dict.words)*v.width()) {
+		v.inOrder(func(i uint32, n int) {
+			for range n {
+				v.plain = append(v.plain, v.dict.words[i])
+			}
+		})
+		v.index.reset()
+		v.dict.reset()
+		v.on = false
+	}
+	return len(src)
+}
+
+func (v *numbers[T, U]) size() (int, bool) {
+	n := len(v.plain) * v.width()
+	if v.on {
+		n = v.index.size(indexWidth(len(v.dict.words)))
+	}
+	return n, v.on && v.full || n >= v.limit
+}
+
+func (v *numbers[T, U]) page(dst []byte) ([]byte, bool, bounds) {
+	if !v.indexes(len(v.dict.words)) {
+		b := numberBounds[T](arrow.GetData[T](arrow.GetBytes(v.plain)))
+		dst = append(dst, arrow.GetBytes(v.plain)...)
+		v.plain = v.plain[:0]
+		return dst, false, b
+	}
+	var there []U
+	v.each(len(v.dict.words), func(i uint32) { there = append(there, v.dict.words[i]) })
+	b := numberBounds[T](arrow.GetData[T](arrow.GetBytes(there)))
+	return v.takeIndexes(dst, len(v.dict.words)), true, b
+}
+
+// numberBounds: a NaN anywhere leaves none, since readers don't agree where it stands. Zeros are of both signs.
+func numberBounds[T number](values []T) bounds {
+	if len(values) == 0 {
+		return bounds{}
+	}
+	low, high := values[0], values[0]
+	for _, x := range values { // NaN wins
+		low, high = min(low, x), max(high, x)
+	}
+	if low != low || high != high {
+		return bounds{}
+	}
+	return bounds{min: numberBytes(low, true), max: numberBytes(high, false), known: true}
+}
+
+func numberBytes[T number](x T, lower bool) []byte {
+	switch x := any(x).(type) {
+	case int32:
+		return binary.LittleEndian.AppendUint32(nil, uint32(x))
+	case int64:
+		return binary.LittleEndian.AppendUint64(nil, uint64(x))
+	case float32:
+		if x == 0 {
+			x = float32(zero(lower))
+		}
+		return binary.LittleEndian.AppendUint32(nil, math.Float32bits(x))
+	case float64:
+		if x == 0 {
+			x = zero(lower)
+		}
+		return binary.LittleEndian.AppendUint64(nil, math.Float64bits(x))
 	}
 	return nil
 }
 
-func (v *fixedWidth[T]) addRange(from, to int) { v.out = append(v.out, v.from[from:to]...) }
-
-func (v *fixedWidth[T]) distinct() (all, different int) {
-	seen := make(map[T]struct{}, len(v.out))
-	for _, x := range v.out {
-		seen[x] = struct{}{}
+func zero(negative bool) float64 {
+	if negative {
+		return math.Copysign(0, -1)
 	}
-	return len(v.out), len(seen)
+	return 0
 }
 
-func (v *fixedWidth[T]) flush(to file.ColumnChunkWriter, def, rep []int16) error {
-	w, ok := to.(interface {
-		WriteBatch(values []T, defLevels, repLevels []int16) (int64, error)
-	})
-	if !ok {
-		return fmt.Errorf("a column writer of %s for other values", to.Type())
+func (v *numbers[T, U]) compare(a, b []byte) int {
+	x, y := arrow.GetData[T](bytes.Clone(a))[0], arrow.GetData[T](bytes.Clone(b))[0]
+	switch {
+	case x < y:
+		return -1
+	case x > y:
+		return 1
 	}
-	_, err := w.WriteBatch(v.out, def, rep)
-	return err
+	return 0
 }
 
-type boolValues struct {
-	from *array.Boolean
-	out  []bool
-}
-
-func (v *boolValues) reset()                     { v.out, v.from = v.out[:0], nil }
-func (v *boolValues) bind(arr arrow.Array) error { return bindTo(&v.from, arr) }
-func (v *boolValues) addRange(from, to int) {
-	for i := from; i < to; i++ {
-		v.out = append(v.out, v.from.Value(i))
+func (v *numbers[T, U]) dictionary() ([]byte, int) {
+	if !v.used {
+		return nil, 0
 	}
+	return arrow.GetBytes(v.dict.words), len(v.dict.words)
 }
 
-func (v *boolValues) distinct() (all, different int) { return len(v.out), 2 }
-
-func (v *boolValues) flush(to file.ColumnChunkWriter, def, rep []int16) error {
-	_, err := to.(*file.BooleanColumnChunkWriter).WriteBatch(v.out, def, rep)
-	return err
+func (v *numbers[T, U]) newChunk() {
+	v.openPage.newChunk()
+	v.dict.reset()
+	v.plain = v.plain[:0]
 }
 
-// textValues are texts and bytes of any length.
-type textValues struct {
+// booleans are bits, the first in the lowest, in Arrow as in Parquet. They have no dictionary.
+type booleans struct {
+	limit int
+	views []*array.Boolean
+	from  *array.Boolean
+	bits  []byte
+	n     int
+}
+
+func (v *booleans) configure(limit int, _ bool) { v.limit = limit }
+
+func (v *booleans) bind(k int, arr arrow.Array) error {
+	if err := bindTo(&v.from, arr); err != nil {
+		return err
+	}
+	v.views = setView(v.views, k, v.from)
+	return nil
+}
+
+func (v *booleans) use(k int) { v.from = v.views[k] }
+
+func (v *booleans) add(from, to int) (int, error) {
+	n := to - from
+	if need := int(bitutil.BytesForBits(int64(v.n + n))); need > len(v.bits) {
+		v.bits = append(v.bits, make([]byte, need-len(v.bits))...)
+	}
+	data := v.from.Data()
+	bitutil.CopyBitmap(data.Buffers()[1].Bytes(), data.Offset()+from, n, v.bits, v.n)
+	v.n += n
+	return n, nil
+}
+
+func (v *booleans) size() (int, bool) { return v.n / 8, v.n/8 >= v.limit }
+
+func (v *booleans) page(dst []byte) ([]byte, bool, bounds) {
+	b := bounds{known: v.n > 0, min: []byte{1}, max: []byte{0}}
+	set := bitutil.CountSetBits(v.bits, 0, v.n)
+	if set < v.n {
+		b.min = []byte{0}
+	}
+	if set > 0 {
+		b.max = []byte{1}
+	}
+	dst = append(dst, v.bits[:bitutil.BytesForBits(int64(v.n))]...)
+	v.bits, v.n = v.bits[:0], 0
+	return dst, false, b
+}
+
+func (v *booleans) compare(a, b []byte) int   { return bytes.Compare(a, b) }
+func (v *booleans) dictionary() ([]byte, int) { return nil, 0 }
+func (v *booleans) newChunk()                 { v.bits, v.n = v.bits[:0], 0 }
+
+// texts are texts and bytes of any length. Signed ones are numbers of as few bytes as they need, the high byte first.
+type texts struct {
+	openPage
+	signed bool
+	views  []textView
+	from   textView
+	plain  []byte
+	low    []byte // of the open page, when it is plain
+	high   []byte
+	any    bool
+	dict   bytesDictionary
+}
+
+type textView struct {
 	offsets []int32
 	bytes   []byte
-	out     []parquet.ByteArray
 }
 
-func (v *textValues) reset() {
-	clear(v.out) // let go of the arrays
-	v.out, v.offsets, v.bytes = v.out[:0], nil, nil
-}
+func newTexts(signed bool) *texts { return &texts{signed: signed, dict: bytesDictionary{prefix: 4}} }
 
-func (v *textValues) bind(arr arrow.Array) error {
-	if v.offsets, v.bytes = nil, nil; arr.Len() == 0 {
-		return nil
+func (v *texts) bind(k int, arr arrow.Array) error {
+	v.from = textView{}
+	if arr.Len() > 0 {
+		switch a := arr.(type) {
+		case *array.String:
+			v.from.offsets = a.ValueOffsets()
+		case *array.Binary:
+			v.from.offsets = a.ValueOffsets()
+		default:
+			return fmt.Errorf("an array of %s for text or bytes", arr.DataType())
+		}
+		if b := arr.Data().Buffers()[2]; b != nil {
+			v.from.bytes = b.Bytes()
+		}
 	}
-	switch a := arr.(type) {
-	case *array.String:
-		v.offsets = a.ValueOffsets()
-	case *array.Binary:
-		v.offsets = a.ValueOffsets()
-	default:
-		return fmt.Errorf("an array of %s for text or bytes", arr.DataType())
-	}
-	if b := arr.Data().Buffers()[2]; b != nil {
-		v.bytes = b.Bytes()
-	}
+	v.views = setView(v.views, k, v.from)
 	return nil
 }
 
-func (v *textValues) addRange(from, to int) {
+func (v *texts) use(k int) { v.from = v.views[k] }
+
+func (t *textView) at(i int) []byte { return t.bytes[t.offsets[i]:t.offsets[i+1]] }
+
+func (v *texts) add(from, to int) (int, error) {
+	if v.on {
+		return v.addIndexed(from, to), nil
+	}
+	return v.addPlain(from, to), nil
+}
+
+// shortText bytes are copied at once: what is too much of them is overwritten by the text behind it.
+const shortText = 32
+
+func (v *texts) addPlain(from, to int) int {
+	offsets, data := v.from.offsets[from:to+1], v.from.bytes
+	base, room := int(offsets[0]), v.limit-len(v.plain)
+	n := to - from
+	total := func(k int) int { return int(offsets[k]) - base + 4*k }
+	if total(n) > room {
+		n = min(1+sort.Search(n-1, func(k int) bool { return total(k+1) >= room }), n)
+	}
+	at := len(v.plain)
+	v.plain = grown(v.plain, total(n)+shortText)
+	out := v.plain[at:]
+	start := offsets[0]
+	for _, end := range offsets[1 : n+1] {
+		size := end - start
+		binary.LittleEndian.PutUint32(out, uint32(size))
+		if size <= shortText && int(start)+shortText <= len(data) {
+			*(*[shortText]byte)(out[4:]) = *(*[shortText]byte)(data[start:])
+		} else {
+			copy(out[4:], data[start:end])
+		}
+		out = out[4+size:]
+		start = end
+	}
+	v.plain = v.plain[:at+total(n)]
+	v.noteBounds(from, from+n)
+	return n
+}
+
+// noteBounds looks at plain values of the page.
+func (v *texts) noteBounds(from, to int) {
+	low, high := v.low, v.high
+	if !v.any {
+		low, high = v.from.at(from), v.from.at(from)
+	}
+	if v.signed {
+		for i := from; i < to; i++ {
+			x := v.from.at(i)
+			if compareSigned(x, low) < 0 {
+				low = x
+			} else if compareSigned(x, high) > 0 {
+				high = x
+			}
+		}
+	} else {
+		low, high = v.textBounds(from, to, low, high)
+	}
+	v.any = true
+	v.low, v.high = append(v.low[:0], low...), append(v.high[:0], high...)
+}
+
+// textBounds compares the first eight bytes as numbers, and more only where they are those of a bound.
+func (v *texts) textBounds(from, to int, low, high []byte) ([]byte, []byte) {
+	data := v.from.bytes
+	start := v.from.offsets[from]
+	lowHead, highHead := head(low), head(high)
+	for _, end := range v.from.offsets[from+1 : to+1] {
+		x := data[start:end]
+		start = end
+		h := head(x)
+		if h > highHead || h == highHead && bytes.Compare(x, high) > 0 {
+			high, highHead = x, h
+		} else if h < lowHead || h == lowHead && bytes.Compare(x, low) < 0 {
+			low, lowHead = x, h
+		}
+	}
+	return low, high
+}
+
+// head is the first eight bytes as a number; shorter texts are filled up with zeros.
+func head[T string | []byte](x T) uint64 {
+	if len(x) >= 8 {
+		return uint64(x[7]) | uint64(x[6])<<8 | uint64(x[5])<<16 | uint64(x[4])<<24 | uint64(x[3])<<32 | uint64(x[2])<<40 | uint64(x[1])<<48 | uint64(x[0])<<56
+	}
+	h := uint64(0)
+	for i := range len(x) {
+		h |= uint64(x[i]) << (56 - 8*i)
+	}
+	return h
+}
+
+func (v *texts) addIndexed(from, to int) int {
+	at := from
+	for at < to {
+		end := at + 1
+		cur := v.from.at(at)
+		if end < to && bytes.Equal(v.from.at(end), cur) {
+			end = v.from.runEnd(at, to)
+		}
+		v.index.repeat(v.dict.find(cur), end-at)
+		at = end
+		if len(v.dict.plain) > v.limit {
+			break
+		}
+	}
+	v.values += at - from
+	v.raw += int(v.from.offsets[at]-v.from.offsets[from]) + 4*(at-from)
+	if v.serves(len(v.dict.ends), len(v.dict.plain)) {
+		v.inOrder(func(i uint32, n int) {
+			for range n {
+				v.plain = append(v.plain, v.dict.entry(i)...)
+			}
+		})
+		v.each(len(v.dict.ends), func(i uint32) { v.noteOne(v.dict.value(i)) })
+		v.index.reset()
+		v.dict.reset()
+		v.on = false
+	}
+	return at - from
+}
+
+// runEnd is where a run of equal texts ends that begins at from. A column of one value is compared with itself in one go.
+func (t *textView) runEnd(from, to int) int {
+	size := t.offsets[from+1] - t.offsets[from]
+	end := from + 1
+	for end < to && t.offsets[end+1]-t.offsets[end] == size {
+		end++
+	}
+	data := t.bytes[t.offsets[from]:t.offsets[end]]
+	if size == 0 || bytes.Equal(data[size:], data[:len(data)-int(size)]) {
+		return end
+	}
+	for i := from + 1; i < end; i++ {
+		if !bytes.Equal(t.at(i), data[:size]) {
+			return i
+		}
+	}
+	return end
+}
+
+func (v *texts) noteOne(x []byte) {
+	switch {
+	case !v.any:
+		v.low, v.high, v.any = append(v.low[:0], x...), append(v.high[:0], x...), true
+	case v.compare(x, v.low) < 0:
+		v.low = append(v.low[:0], x...)
+	case v.compare(x, v.high) > 0:
+		v.high = append(v.high[:0], x...)
+	}
+}
+
+// repeat takes value i n times: as add does, all of them only where the page has room.
+func (v *texts) repeat(i, n int) (int, error) {
+	if !v.on {
+		for k := range n {
+			if _, full := v.size(); full && k > 0 {
+				return k, nil
+			}
+			v.addPlain(i, i+1)
+		}
+		return n, nil
+	}
+	v.index.repeat(v.dict.find(v.from.at(i)), n)
+	v.values += n
+	v.raw = min(v.raw+n*(4+len(v.from.at(i))), math.MaxInt32)
+	if v.serves(len(v.dict.ends), len(v.dict.plain)) {
+		v.full = true
+	}
+	return n, nil
+}
+
+func (v *texts) size() (int, bool) {
+	n := len(v.plain)
+	if v.on {
+		n = v.index.size(indexWidth(len(v.dict.ends)))
+	}
+	return n, v.on && v.full || n >= v.limit
+}
+
+func (v *texts) page(dst []byte) ([]byte, bool, bounds) {
+	indexed := v.indexes(len(v.dict.ends))
+	if indexed {
+		v.any = false
+		v.each(len(v.dict.ends), func(i uint32) { v.noteOne(v.dict.value(i)) })
+		dst = v.takeIndexes(dst, len(v.dict.ends))
+	} else {
+		dst = append(dst, v.plain...)
+		if v.plain = v.plain[:0]; cap(v.plain) > maxScratch {
+			v.plain = nil
+		}
+	}
+	b := bounds{known: v.any}
+	if v.any {
+		b.min, b.max = bytes.Clone(v.low), bytes.Clone(v.high)
+	}
+	v.any = false
+	return dst, indexed, b
+}
+
+func (v *texts) compare(a, b []byte) int {
+	if v.signed {
+		return compareSigned(a, b)
+	}
+	return bytes.Compare(a, b)
+}
+
+// compareSigned compares two's complement of as few bytes as needed, or of one width.
+func compareSigned(a, b []byte) int {
+	if len(a) == 0 || len(b) == 0 {
+		return len(a) - len(b)
+	}
+	negative := a[0]&0x80 != 0
+	switch {
+	case negative != (b[0]&0x80 != 0):
+		if negative {
+			return -1
+		}
+		return 1
+	case len(a) != len(b):
+		if (len(a) < len(b)) != negative {
+			return -1
+		}
+		return 1
+	}
+	return bytes.Compare(a, b)
+}
+
+func (v *texts) dictionary() ([]byte, int) {
+	if !v.used {
+		return nil, 0
+	}
+	return v.dict.plain, len(v.dict.ends)
+}
+
+func (v *texts) newChunk() {
+	v.openPage.newChunk()
+	v.dict.reset()
+	v.plain, v.any = v.plain[:0], false
+}
+
+// fixedBytes are bytes of one width. Signed ones are numbers, the high byte first.
+type fixedBytes struct {
+	openPage
+	width  int
+	signed bool
+	views  [][]byte
+	from   []byte
+	plain  []byte
+	dict   bytesDictionary
+}
+
+func newFixedBytes(width int, signed bool) *fixedBytes {
+	return &fixedBytes{width: width, signed: signed}
+}
+
+func (v *fixedBytes) bind(k int, arr arrow.Array) error {
+	a, ok := arr.(*array.FixedSizeBinary)
+	if !ok || a.DataType().(*arrow.FixedSizeBinaryType).ByteWidth != v.width {
+		return fmt.Errorf("an array of %s for %d bytes", arr.DataType(), v.width)
+	}
+	v.from = nil
+	if a.Len() > 0 {
+		v.from = a.Data().Buffers()[1].Bytes()[a.Data().Offset()*v.width:]
+	}
+	v.views = setView(v.views, k, v.from)
+	return nil
+}
+
+func (v *fixedBytes) use(k int) { v.from = v.views[k] }
+
+func (v *fixedBytes) add(from, to int) (int, error) {
+	if !v.on {
+		n := min(to-from, max((v.limit-len(v.plain))/v.width, 1))
+		v.plain = append(v.plain, v.from[from*v.width:(from+n)*v.width]...)
+		return n, nil
+	}
 	for i := from; i < to; i++ {
-		v.out = append(v.out, v.bytes[v.offsets[i]:v.offsets[i+1]:v.offsets[i+1]])
+		if len(v.dict.plain) > v.limit {
+			to = i
+			break
+		}
+		v.index.repeat(v.dict.find(v.from[i*v.width:(i+1)*v.width]), 1)
 	}
-}
-
-func (v *textValues) distinct() (all, different int) { return len(v.out), distinctBytes(v.out) }
-
-func distinctBytes[T ~[]byte](values []T) int {
-	seen := make(map[string]struct{}, len(values))
-	for _, x := range values {
-		seen[string(x)] = struct{}{}
+	v.values += to - from
+	v.raw += (to - from) * v.width
+	if v.serves(len(v.dict.ends), len(v.dict.plain)) {
+		v.inOrder(func(i uint32, n int) {
+			for range n {
+				v.plain = append(v.plain, v.dict.entry(i)...)
+			}
+		})
+		v.index.reset()
+		v.dict.reset()
+		v.on = false
 	}
-	return len(seen)
+	return to - from, nil
 }
 
-func (v *textValues) flush(to file.ColumnChunkWriter, def, rep []int16) error {
-	_, err := to.(*file.ByteArrayColumnChunkWriter).WriteBatch(v.out, def, rep)
-	return err
+func (v *fixedBytes) size() (int, bool) {
+	n := len(v.plain)
+	if v.on {
+		n = v.index.size(indexWidth(len(v.dict.ends)))
+	}
+	return n, v.on && v.full || n >= v.limit
 }
 
-type fixedValues struct {
-	from *array.FixedSizeBinary
-	out  []parquet.FixedLenByteArray
+func (v *fixedBytes) page(dst []byte) ([]byte, bool, bounds) {
+	if !v.indexes(len(v.dict.ends)) {
+		b := v.boundsOf(v.plain)
+		dst = append(dst, v.plain...)
+		v.plain = v.plain[:0]
+		return dst, false, b
+	}
+	var there []byte
+	v.each(len(v.dict.ends), func(i uint32) { there = append(there, v.dict.entry(i)...) })
+	return v.takeIndexes(dst, len(v.dict.ends)), true, v.boundsOf(there)
 }
 
-func (v *fixedValues) reset() {
-	clear(v.out)
-	v.out, v.from = v.out[:0], nil
+func (v *fixedBytes) boundsOf(values []byte) bounds {
+	w := v.width
+	if len(values) == 0 {
+		return bounds{}
+	}
+	low, high := 0, 0
+	if v.signed && w <= 8 {
+		low, high = shortBounds(values, w)
+	} else {
+		for at := w; at < len(values); at += w {
+			x := values[at : at+w]
+			if v.compare(x, values[low:low+w]) < 0 {
+				low = at
+			} else if v.compare(x, values[high:high+w]) > 0 {
+				high = at
+			}
+		}
+	}
+	return bounds{min: bytes.Clone(values[low : low+w]), max: bytes.Clone(values[high : high+w]), known: true}
 }
-func (v *fixedValues) bind(arr arrow.Array) error { return bindTo(&v.from, arr) }
-func (v *fixedValues) addRange(from, to int) {
+
+// shortBounds finds the places of the bounds among signed numbers of at most eight bytes.
+func shortBounds(values []byte, w int) (low, high int) {
+	shift := 64 - 8*w
+	lowest, highest := int64(math.MaxInt64), int64(math.MinInt64)
+	for at := 0; at < len(values); at += w {
+		var x int64
+		if at+8 <= len(values) {
+			x = int64(binary.BigEndian.Uint64(values[at:])) >> shift << shift
+		} else {
+			x = int64(head(values[at : at+w]))
+		}
+		if x < lowest {
+			lowest, low = x, at
+		}
+		if x > highest {
+			highest, high = x, at
+		}
+	}
+	return low, high
+}
+
+func (v *fixedBytes) compare(a, b []byte) int {
+	if v.signed {
+		return compareSigned(a, b)
+	}
+	return bytes.Compare(a, b)
+}
+
+func (v *fixedBytes) dictionary() ([]byte, int) {
+	if !v.used {
+		return nil, 0
+	}
+	return v.dict.plain, len(v.dict.ends)
+}
+
+func (v *fixedBytes) newChunk() {
+	v.openPage.newChunk()
+	v.dict.reset()
+	v.plain = v.plain[:0]
+}
+
+// decimals become big-endian two's complement: of width bytes, or, where width is 0, as many as each needs.
+type decimals struct {
+	leafValues // that takes the bytes
+	precision  int32
+	width      int
+	views      []decimalView
+	from       decimalView
+	space      []byte
+	ends       []int32
+}
+
+type decimalView struct {
+	narrow *array.Decimal128
+	wide   *array.Decimal256
+}
+
+func newDecimals(precision, width int) *decimals {
+	d := &decimals{precision: int32(precision), width: width}
+	if width > 0 {
+		d.leafValues = newFixedBytes(width, true)
+	} else {
+		d.leafValues = newTexts(true)
+	}
+	return d
+}
+
+func (v *decimals) bind(k int, arr arrow.Array) error {
+	v.from = decimalView{}
+	switch a := arr.(type) {
+	case *array.Decimal128:
+		v.from.narrow = a
+	case *array.Decimal256:
+		v.from.wide = a
+	default:
+		return fmt.Errorf("an array of %s for decimals", arr.DataType())
+	}
+	v.views = setView(v.views, k, v.from)
+	return nil
+}
+
+func (v *decimals) use(k int) { v.from = v.views[k] }
+
+// decimalBlock are turned into bytes at once.
+const decimalBlock = 1024
+
+func (v *decimals) add(from, to int) (int, error) {
+	to = min(to, from+decimalBlock)
+	v.space, v.ends = v.space[:0], append(v.ends[:0], 0)
+	var err error
+	if v.from.narrow != nil && v.precision <= 18 && v.width > 0 && v.width <= 8 {
+		err = v.short(v.from.narrow.Values()[from:to])
+	} else {
+		err = v.long(from, to)
+	}
+	if err != nil {
+		return 0, err
+	}
+	switch bytes := v.leafValues.(type) {
+	case *fixedBytes:
+		bytes.from = v.space
+	case *texts:
+		bytes.from = textView{offsets: v.ends, bytes: v.space}
+	}
+	return v.leafValues.add(0, to-from)
+}
+
+// short writes numbers that fit in eight bytes.
+func (v *decimals) short(values []decimal128.Num) error {
+	limit := int64(1)
+	for range v.precision {
+		limit *= 10
+	}
+	w, shift := v.width, 64-8*v.width
+	v.space = slices.Grow(v.space, len(values)*w+8)[:len(values)*w+8]
+	out := v.space
+	for _, n := range values {
+		x := int64(n.LowBits())
+		if n.HighBits() != x>>63 || x >= limit || x <= -limit {
+			return v.tooLong(n.ToString(0))
+		}
+		binary.BigEndian.PutUint64(out, uint64(x)<<shift)
+		out = out[w:]
+	}
+	v.space = v.space[:len(values)*w]
+	return nil
+}
+
+func (v *decimals) tooLong(digits string) error {
+	return fmt.Errorf("the decimal with the digits %s has more than %d", digits, v.precision)
+}
+
+func (v *decimals) long(from, to int) error {
 	for i := from; i < to; i++ {
-		v.out = append(v.out, v.from.Value(i))
-	}
-}
-
-func (v *fixedValues) distinct() (all, different int) { return len(v.out), distinctBytes(v.out) }
-
-func (v *fixedValues) flush(to file.ColumnChunkWriter, def, rep []int16) error {
-	_, err := to.(*file.FixedLenByteArrayColumnChunkWriter).WriteBatch(v.out, def, rep)
-	return err
-}
-
-// decimalValues are decimals as big-endian two's complement: of size bytes, or, where size is 0, as many as each needs.
-type decimalValues struct {
-	precision int32
-	size      int
-	narrow    *array.Decimal128
-	wide      *array.Decimal256
-	space     []byte
-	ends      []int
-	err       error
-}
-
-func (v *decimalValues) reset() {
-	v.space, v.ends, v.err, v.narrow, v.wide = v.space[:0], v.ends[:0], nil, nil, nil
-}
-
-func (v *decimalValues) bind(arr arrow.Array) error {
-	v.narrow, v.wide = nil, nil
-	if _, ok := arr.(*array.Decimal128); ok {
-		return bindTo(&v.narrow, arr)
-	}
-	return bindTo(&v.wide, arr)
-}
-
-func (v *decimalValues) addRange(from, to int) {
-	for i := from; i < to && v.err == nil; i++ {
 		var digits [32]byte
-		text := ""
-		if v.narrow != nil {
-			n := v.narrow.Value(i)
+		if v.from.narrow != nil {
+			n := v.from.narrow.Value(i)
 			if !fits(n, v.precision) {
-				text = n.ToString(0)
+				return v.tooLong(n.ToString(0))
 			}
 			putDecimal(&digits, uint64(n.HighBits()>>63), uint64(n.HighBits()>>63), uint64(n.HighBits()), n.LowBits())
 		} else {
-			n := v.wide.Value(i)
+			n := v.from.wide.Value(i)
 			if !n.FitsInPrecision(v.precision) {
-				text = n.ToString(0)
+				return v.tooLong(n.ToString(0))
 			}
 			a := n.Array()
 			putDecimal(&digits, a[3], a[2], a[1], a[0])
 		}
-		if text != "" {
-			v.err = fmt.Errorf("the decimal with the digits %s has more than %d", text, v.precision)
-			return
-		}
-		v.space = append(v.space, digits[len(digits)-v.width(&digits):]...)
-		v.ends = append(v.ends, len(v.space))
+		v.space = append(v.space, digits[len(digits)-v.bytes(&digits):]...)
+		v.ends = append(v.ends, int32(len(v.space)))
 	}
+	return nil
 }
 
 // fits is false for the smallest number of all, whose absolute value has no place either.
@@ -220,9 +815,9 @@ func putDecimal(to *[32]byte, words ...uint64) {
 	}
 }
 
-func (v *decimalValues) width(digits *[32]byte) int {
-	if v.size > 0 {
-		return v.size
+func (v *decimals) bytes(digits *[32]byte) int {
+	if v.width > 0 {
+		return v.width
 	}
 	n := len(digits)
 	for n > 1 { // drop bytes that repeat the sign
@@ -233,36 +828,6 @@ func (v *decimalValues) width(digits *[32]byte) int {
 		n--
 	}
 	return n
-}
-
-func (v *decimalValues) distinct() (all, different int) {
-	out := make([][]byte, len(v.ends))
-	start := 0
-	for i, end := range v.ends {
-		out[i], start = v.space[start:end], end
-	}
-	return len(out), distinctBytes(out)
-}
-
-func (v *decimalValues) flush(to file.ColumnChunkWriter, def, rep []int16) error {
-	if v.err != nil {
-		return v.err
-	}
-	start := 0
-	if w, ok := to.(*file.FixedLenByteArrayColumnChunkWriter); ok {
-		out := make([]parquet.FixedLenByteArray, len(v.ends))
-		for i, end := range v.ends {
-			out[i], start = v.space[start:end:end], end
-		}
-		_, err := w.WriteBatch(out, def, rep)
-		return err
-	}
-	out := make([]parquet.ByteArray, len(v.ends))
-	for i, end := range v.ends {
-		out[i], start = v.space[start:end:end], end
-	}
-	_, err := to.(*file.ByteArrayColumnChunkWriter).WriteBatch(out, def, rep)
-	return err
 }
 
 func bindTo[T arrow.Array](to *T, arr arrow.Array) error {

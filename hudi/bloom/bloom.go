@@ -128,49 +128,53 @@ func (f *Filter) Test(key []byte) (bool, error) {
 }
 
 // AddAll adds every key of a column, in order. Nulls are an error, as records without a key are.
-func (f *Filter) AddAll(keys *array.String) error {
-	a, b := f.hasher(), f.hasher()
-	waiting := false // for a second key: a is set, but not added
-	for i := range keys.Len() {
-		key := keys.Value(i)
-		if key == "" || keys.IsNull(i) {
-			if waiting {
-				a.add(f.take())
+func (f *Filter) AddAll(keys *array.String) error { return f.AddRows(keys, 0, keys.Len()) }
+
+// AddRows is AddAll for the rows [from, to) of a column.
+func (f *Filter) AddRows(keys *array.String, from, to int) error {
+	nulls := keys.NullN() > 0
+	end, last := to, to
+	var four quad
+	single := f.hasher()
+	for at := from; at < end; {
+		n := min(lanes, end-at)
+		for i := at; i < at+n; i++ {
+			if nulls && keys.IsNull(i) || keys.Value(i) == "" {
+				n, end = i-at, i // those before are added
+				break
 			}
-			return fmt.Errorf("row %d: %w", i, ErrEmptyKey)
 		}
-		if !waiting {
-			a.setString(key)
-			waiting = true
-			continue
+		if n == lanes && f.hash == Murmur && four.set(keys, at) {
+			f.addFour(single, &four)
+		} else {
+			for i := at; i < at+n; i++ {
+				single.setString(keys.Value(i))
+				single.add(f.take())
+			}
 		}
-		b.setString(key)
-		f.addPair(a, b)
-		waiting = false
-	}
-	if waiting {
-		a.add(f.take())
+		at += n
+		if at == end && end < last {
+			return fmt.Errorf("row %d: %w", end, ErrEmptyKey)
+		}
 	}
 	return nil
 }
 
-// addPair adds two keys. The hashes of one key wait for one another; those of two keys of one length are made side by side, which
-// takes little longer than those of one.
-func (f *Filter) addPair(a, b *hasher) {
-	rowA, rowB := f.take(), f.take()
-	if f.hash != Murmur || len(a.key.words) != len(b.key.words) || a.key.tailed != b.key.tailed {
-		a.add(rowA)
-		b.add(rowB)
-		return
-	}
-	x, y := uint32(0), uint32(0)
+// addFour adds four keys of one length. The hashes of one key wait for one another; those of several keys are made side by side,
+// which takes little longer than those of one.
+func (f *Filter) addFour(h *hasher, keys *quad) {
+	rowA, rowB, rowC, rowD := f.take(), f.take(), f.take(), f.take()
+	var a, b, c, d uint32
 	for range f.hashes {
-		x, y = murmurPair(&a.key, &b.key, x, y)
-		at, too := a.position(x), a.position(y)
-		rowA[at/8] |= 1 << (at % 8)
-		rowB[too/8] |= 1 << (too % 8)
+		a, b, c, d = keys.murmur(a, b, c, d)
+		set(rowA, h.position(a))
+		set(rowB, h.position(b))
+		set(rowC, h.position(c))
+		set(rowD, h.position(d))
 	}
 }
+
+func set(row []byte, at uint32) { row[at/8] |= 1 << (at % 8) }
 
 // TestAll appends to found the row numbers of those keys of a column that may have been added. Nulls and empty keys never
 // were.
@@ -252,8 +256,7 @@ func (h *hasher) add(row []byte) {
 	sum := uint32(0)
 	for range h.f.hashes {
 		sum = h.sum(sum)
-		at := h.position(sum)
-		row[at/8] |= 1 << (at % 8)
+		set(row, h.position(sum))
 	}
 }
 

@@ -236,8 +236,12 @@ func (l *layout) check(s *arrow.Schema) error {
 	return nil
 }
 
-// sameLayout compares types but not the names and nullability of list elements, which differ between writers.
+// sameLayout compares types but not the names and nullability of list elements, which differ between writers. Text may come run-end
+// encoded, as meta columns of one value do.
 func sameLayout(a, b arrow.DataType) bool {
+	if r, ok := b.(*arrow.RunEndEncodedType); ok && a.ID() == arrow.STRING {
+		return r.Encoded().ID() == arrow.STRING
+	}
 	if a.ID() != b.ID() {
 		return false
 	}

@@ -2,7 +2,10 @@ package merge
 
 import (
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/sluicelake/sluice/internal/gather"
 )
 
 // Meeting says that row New of a batch of incoming rows has the key of row Old of a batch of stored rows.
@@ -44,9 +47,12 @@ func (r *Rule) Meet(mem memory.Allocator, stored, incoming arrow.RecordBatch, me
 			rows++
 		}
 	}
-	if rows > 0 {
-		fresh, err = st.buildOne(a)
+	if rows == 0 {
+		return outcome, nil, nil
 	}
+	plain := st.plainText()
+	defer plain()
+	fresh, err = st.buildOne(a)
 	return outcome, fresh, err
 }
 
@@ -104,4 +110,22 @@ func (r *Rule) Blind() bool {
 		return !e.event && !e.fill
 	}
 	return false
+}
+
+// plainText puts plain columns in the place of run-end encoded ones among the sources; the function takes them back.
+func (st *state) plainText() func() {
+	var made []arrow.Array
+	for _, srcs := range st.srcs {
+		for k, a := range srcs {
+			if r, ok := a.(*array.RunEndEncoded); ok {
+				srcs[k] = gather.Plain(st.mem, r)
+				made = append(made, srcs[k])
+			}
+		}
+	}
+	return func() {
+		for _, a := range made {
+			a.Release()
+		}
+	}
 }

@@ -154,7 +154,10 @@ func (j *job) newFile(ctx context.Context, partition, fileID string, o basefile.
 
 // write takes slim rows.
 func (f *newFile) write(slim arrow.RecordBatch) error {
-	rows := f.wide.rows(slim)
+	rows, err := f.wide.rows(slim)
+	if err != nil {
+		return err
+	}
 	defer rows.Release()
 	return f.out.Write(rows)
 }
@@ -164,7 +167,6 @@ func (f *newFile) close() error {
 	if f == nil {
 		return nil
 	}
-	f.wide.close()
 	info, sum, err := f.out.Close()
 	if err != nil {
 		return err
@@ -178,7 +180,6 @@ func (f *newFile) close() error {
 
 func (f *newFile) abort() {
 	if f != nil {
-		f.wide.close()
 		f.out.Abort()
 	}
 }
@@ -198,12 +199,11 @@ func (r *routed) rewrite(ctx context.Context, t task, parallel int) error {
 		return err
 	}
 	w := &rewriting{r: r, slot: t.slot, last: -1, wide: j.newWidener(s.Partition, at.BaseName.String())}
-	defer w.wide.close()
 	if err := w.prepare(ctx, t); err != nil {
 		return err
 	}
 	defer w.close()
-	o := basefile.RewriteOptions{WriterOptions: j.writerOptions(j.Parallel), Scan: basefile.ScanOptions{Table: j.stored}, Meet: w.meet}
+	o := basefile.RewriteOptions{WriterOptions: j.writerOptions(j.Parallel), Scan: basefile.ScanOptions{Table: j.stored, SchemaOnRead: true}, Meet: w.meet}
 	o.Parallel = parallel
 	if j.cfg.PopulateMetaFields {
 		o.FileName = at.BaseName.String()
@@ -312,8 +312,12 @@ func (w *rewriting) cut(batch arrow.RecordBatch, before func(int64) []int64, dro
 			to++
 		}
 		part := batch.NewSlice(int64(from), int64(to))
-		wide := w.wide.rows(part)
+		wide, err := w.wide.rows(part)
 		part.Release()
+		if err != nil {
+			yield(basefile.Change{}, err)
+			return false
+		}
 		if !yield(basefile.Change{Rows: rows[from:to:to], Batch: wide}, nil) {
 			return false
 		}
@@ -368,10 +372,10 @@ func (w *rewriting) appended(ctx context.Context, t task) iter.Seq2[arrow.Record
 				yield(nil, err)
 				return
 			}
-			wide := w.wide.rows(batch)
+			wide, err := w.wide.rows(batch)
 			w.inserted += batch.NumRows()
 			batch.Release()
-			if !yield(wide, nil) {
+			if !yield(wide, err) || err != nil {
 				return
 			}
 		}

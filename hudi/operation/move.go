@@ -236,7 +236,7 @@ func (j *job) storedRows(ctx context.Context, id int32, rows []int64) (arrow.Rec
 		}
 	}()
 	next = 0
-	for b, err := range f.ScanRows(ctx, basefile.ScanOptions{Columns: j.full, Table: j.stored, RowGroups: groups, Alloc: j.Alloc}) {
+	for b, err := range f.ScanRows(ctx, basefile.ScanOptions{Columns: j.full, Table: j.stored, SchemaOnRead: true, RowGroups: groups, Alloc: j.Alloc}) {
 		if err != nil {
 			return nil, err
 		}

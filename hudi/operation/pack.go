@@ -39,6 +39,13 @@ func (r *routed) pack(ctx context.Context) ([]task, error) {
 	for id := range r.gone {
 		rewrite(id)
 	}
+	var partitions []string
+	for _, h := range r.homes {
+		partitions = append(partitions, j.paths.names[h.partition])
+	}
+	if err := j.listAll(ctx, partitions); err != nil {
+		return nil, err
+	}
 	var fresh []task
 	record := int64(0)
 	for id, h := range r.homes {
@@ -59,9 +66,6 @@ func (r *routed) pack(ctx context.Context) ([]task, error) {
 			t := rewrite(h.slot)
 			t.home, t.n = int32(id), rows
 			continue
-		}
-		if _, err := j.list(ctx, j.paths.names[h.partition]); err != nil {
-			return nil, err
 		}
 		from := int64(0)
 		if h.bucket == "" {

@@ -94,7 +94,6 @@ type keyMaker struct {
 	j     *job
 	gen   keygen.Generator // nil: keys come with the rows
 	toRow *schema.Resolution
-	order []int // path of the ordering field whose nulls are refused; nil: none is
 	keep  []int // columns of the resolved batch that are stored
 	key   int   // with the rows: their meta columns; path is -1 where it is missing
 	path  int
@@ -206,10 +205,7 @@ func (j *job) newKeyMaker(ctx context.Context) (*keyMaker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unambiguous(j.rows.Schema); err != nil {
-		return nil, err
-	}
-	if k.toRow, err = schema.Resolve(j.rows.Schema, want, schema.ResolveOptions{File: "the rows to write", Table: j.data}); err != nil {
+	if k.toRow, err = schema.Resolve(j.rows.Schema, want, schema.ResolveOptions{File: "the rows to write", Table: j.data, SchemaOnRead: true}); err != nil {
 		return nil, err
 	}
 	for i, f := range want.Fields() {
@@ -224,6 +220,9 @@ func (j *job) newKeyMaker(ctx context.Context) (*keyMaker, error) {
 }
 
 func unambiguous(s *arrow.Schema) error {
+	if s == nil {
+		return nil
+	}
 	seen := map[string]bool{}
 	for _, f := range s.Fields() {
 		if seen[f.Name] {
@@ -374,7 +373,7 @@ func (k *keyMaker) slim(batch arrow.RecordBatch) (arrow.RecordBatch, error) {
 	if err := k.required(rows); err != nil {
 		return nil, err
 	}
-	keys, parts, err := k.gen.Keys(rows)
+	keys, parts, err := k.keysOf(rows)
 	if err != nil {
 		good, err := k.reject(batch, rows, err)
 		if err != nil || good == nil {
@@ -382,13 +381,61 @@ func (k *keyMaker) slim(batch arrow.RecordBatch) (arrow.RecordBatch, error) {
 		}
 		rows.Release()
 		rows = good
-		if keys, parts, err = k.gen.Keys(rows); err != nil {
+		if keys, parts, err = k.keysOf(rows); err != nil {
 			return nil, err
 		}
 	}
 	defer keys.Release()
 	defer parts.Release()
 	return k.assemble(rows, keys, parts)
+}
+
+// rowError says why a row has no place in the table.
+type rowError struct {
+	row int
+	err error
+}
+
+func (e *rowError) Error() string { return e.err.Error() }
+func (e *rowError) Unwrap() error { return e.err }
+
+// keysOf makes the keys of rows, and makes sure that rows that are to be ordered can be.
+func (k *keyMaker) keysOf(rows arrow.RecordBatch) (keys, parts arrow.Array, err error) {
+	if err := k.ordered(rows); err != nil {
+		return nil, nil, err
+	}
+	keys, parts, err = k.gen.Keys(rows)
+	var bad *keygen.Error
+	if errors.As(err, &bad) && bad.Row >= 0 {
+		err = &rowError{bad.Row, err}
+	}
+	return keys, parts, err
+}
+
+// ordered refuses rows without ordering value, as payload classes do.
+func (k *keyMaker) ordered(rows arrow.RecordBatch) error {
+	if !k.j.combine || k.j.kind == Delete {
+		return nil
+	}
+	for _, f := range k.j.ordering {
+		path, ok := findPath(rows.Schema(), f)
+		if !ok {
+			continue
+		}
+		col := rows.Column(path[0])
+		for at := 0; ; at++ {
+			for row := 0; col.NullN() > 0 && row < col.Len(); row++ {
+				if col.IsNull(row) {
+					return &rowError{row, fmt.Errorf("ordering value is null for record: column %s is null in row %d, and rows of one key are ordered by it; fill it in, or name another column with %s", f, k.j.result.Read+int64(row), optOrdering)}
+				}
+			}
+			if at+1 == len(path) {
+				break
+			}
+			col = col.(*array.Struct).Field(path[at+1])
+		}
+	}
+	return nil
 }
 
 // required: a null where the table's schema allows none would make a file that no reader takes.
@@ -401,24 +448,24 @@ func (k *keyMaker) required(rows arrow.RecordBatch) error {
 	return nil
 }
 
-// reject puts the rows without a key aside, or fails with the first. It gives the rows that are left, nil when none is.
+// reject puts the rows without a place in the table aside, or fails with the first. It gives the rows that are left, nil when none is.
 func (k *keyMaker) reject(batch, rows arrow.RecordBatch, cause error) (arrow.RecordBatch, error) {
 	j := k.j
-	var bad *keygen.Error
-	if !errors.As(cause, &bad) || bad.Row < 0 || j.Reject == nil {
+	var bad *rowError
+	if !errors.As(cause, &bad) || j.Reject == nil {
 		return nil, cause
 	}
-	var runs []gather.Run
 	one := func(i int64) (err error) {
 		part := rows.NewSlice(i, i+1)
 		defer part.Release()
-		keys, parts, err := k.gen.Keys(part)
+		keys, parts, err := k.keysOf(part)
 		if err == nil {
 			keys.Release()
 			parts.Release()
 		}
 		return err
 	}
+	var runs []gather.Run
 	for i := range rows.NumRows() {
 		err := one(i)
 		if err == nil {
@@ -501,9 +548,6 @@ func (j *job) combined(ctx context.Context, take func(arrow.RecordBatch) error) 
 	log := j.within.NewLog(merge.LogOptions{Alloc: j.Alloc, Budget: j.Memory / 3, SpillDir: j.TempDir, Batch: true, BatchRows: 32 << 10, KeepDeletes: true})
 	defer log.Close()
 	err := j.keys.each(ctx, func(batch arrow.RecordBatch) error {
-		if err := j.ordered(batch); err != nil {
-			return err
-		}
 		if j.index.Kind.Global() && (j.kind == Upsert || j.kind == Delete) {
 			return log.Add(batch, merge.AddOptions{})
 		}
@@ -527,24 +571,6 @@ func (j *job) combined(ctx context.Context, take func(arrow.RecordBatch) error) 
 		}
 	}
 	j.result.Combined = j.result.Read - j.result.Rejected - left
-	return nil
-}
-
-// ordered refuses rows without ordering value, as payload classes do.
-func (j *job) ordered(batch arrow.RecordBatch) error {
-	for _, f := range j.ordering {
-		path, _ := findPath(j.slim, f)
-		col := batch.Column(path[0])
-		for _, i := range path[1:] {
-			if col.NullN() > 0 {
-				break
-			}
-			col = col.(*array.Struct).Field(i)
-		}
-		if col.NullN() > 0 {
-			return fmt.Errorf("ordering value is null for record: column %s has nulls, and rows of one key are ordered by it; fill it in, or name another column with %s", f, optOrdering)
-		}
-	}
 	return nil
 }
 

@@ -98,9 +98,13 @@ func (j *job) groups(ctx context.Context, partitions []string) (map[string][]str
 		return nil, err
 	}
 	out := map[string][]string{}
+	wanted := map[string]bool{}
+	for _, p := range partitions {
+		wanted[p] = true
+	}
 	for i := range j.slots {
 		s := &j.slots[i]
-		if !slices.Contains(partitions, s.Partition) {
+		if !wanted[s.Partition] {
 			continue
 		}
 		if by, ok := j.fenced[filegroup.Group{Partition: s.Partition, FileID: s.FileID}]; ok {

@@ -36,7 +36,7 @@ func Run(ctx context.Context, store storage.Store, kind Kind, rows Rows, o Optio
 	if err != nil {
 		return nil, err
 	}
-	j := &job{settings: s, store: store, cfg: cfg, rows: rows, slotOf: map[filegroup.Group]int32{}, listed: map[string]bool{}, stats: &collector{}}
+	j := &job{settings: s, store: store, cfg: cfg, rows: rows, inPart: map[int32][]int32{}, listed: map[string]bool{}, stats: &collector{}}
 	if err := j.begin(ctx); err != nil {
 		if errors.Is(err, errNothing) {
 			return &j.result, nil
@@ -75,8 +75,8 @@ type job struct {
 
 	paths  paths
 	slots  []slot
-	slotOf map[filegroup.Group]int32
-	listed map[string]bool // partitions whose slots are known
+	inPart map[int32][]int32 // slots by partition
+	listed map[string]bool   // partitions whose slots are known
 	fenced map[filegroup.Group]string
 
 	stats  *collector
@@ -98,6 +98,9 @@ func (j *job) tell(e Event) {
 // begin checks what can be checked without the lock, and takes it.
 func (j *job) begin(ctx context.Context) error {
 	if err := j.refuse(); err != nil {
+		return err
+	}
+	if err := unambiguous(j.rows.Schema); err != nil {
 		return err
 	}
 	if err := j.checkKeys(ctx); err != nil {
@@ -265,12 +268,15 @@ func (j *job) compile(ctx context.Context) (err error) {
 	if !j.cfg.PopulateMetaFields {
 		j.writer.Bloom = nil
 	}
-	j.slim = slimSchema(j.full, j.kind == Delete)
+	j.slim = slimSchema(j.full, j.kind == Delete || j.kind == DeletePartition)
 	if j.kind == DeletePartition && len(j.partitions) > 0 {
 		return nil
 	}
 	if j.keys, err = j.newKeyMaker(ctx); err != nil {
 		return err
+	}
+	if j.kind == Delete || j.kind == DeletePartition {
+		return nil // nothing meets
 	}
 	return j.compileRules()
 }
@@ -290,8 +296,7 @@ func (j *job) compileRules() (err error) {
 			o.Props[k] = v
 		}
 	}
-	o.OrderingFields, err = j.checkOrdering(o.OrderingFields)
-	if err != nil || j.kind == Delete {
+	if o.OrderingFields, err = j.checkOrdering(o.OrderingFields); err != nil {
 		return err
 	}
 	j.ordering = o.OrderingFields
@@ -311,7 +316,7 @@ func (j *job) checkOrdering(fields []string) ([]string, error) {
 			out = append(out, f)
 			continue
 		}
-		if j.combine && j.orderGiven && j.kind != Delete {
+		if j.combine && j.orderGiven {
 			return nil, fmt.Errorf("%s(Part -%s) field not found in record. Acceptable fields were :%v: name a column of the rows with %s, or none", f, f, columnNames(j.data), optOrdering)
 		}
 	}

@@ -117,7 +117,7 @@ func newSettings(kind Kind, o Options) (*settings, error) {
 	r := reader{props: s.props}
 	s.rules(&r)
 	s.sizing(&r)
-	if err := errors.Join(r.err, s.index.Set(s.props), s.writer.Set(s.props)); err != nil {
+	if err := errors.Join(r.err, s.index.Set(s.props), s.writer.Set(s.props), s.reconcile.Set(s.props)); err != nil {
 		return nil, err
 	}
 	s.move = true
@@ -179,11 +179,6 @@ func (s *settings) rules(r *reader) {
 		if strings.HasPrefix(k, "hoodie.payload.") || strings.HasPrefix(k, "hoodie.record.merge.property.") || k == "hoodie.write.partial.update.unavailable.value" {
 			s.mergeProps[k], _ = s.props.Get(k)
 		}
-	}
-	s.reconcile = schema.ReconcileOptions{
-		KeepMissing:    r.flag("hoodie.datasource.write.reconcile.schema", false),
-		NullForMissing: r.flag("hoodie.write.set.null.for.missing.columns", false),
-		AllowDrop:      r.flag("hoodie.datasource.write.schema.allow.auto.evolution.column.drop", false),
 	}
 	for p := range strings.SplitSeq(r.text(optPartitions), ",") {
 		if p = strings.TrimSpace(p); p != "" {

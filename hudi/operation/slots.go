@@ -25,35 +25,20 @@ const listers = 16
 
 // list gives the slots of a partition.
 func (j *job) list(ctx context.Context, partition string) ([]int32, error) {
-	if !j.listed[partition] {
-		found, err := j.find(ctx, partition)
-		if err != nil {
-			return nil, err
-		}
-		j.take(partition, found)
-	}
-	return j.inPartition(partition), nil
+	err := j.listAll(ctx, []string{partition})
+	return j.inPartition(partition), err
 }
 
 func (j *job) take(partition string, found []filegroup.Slice) {
 	id := j.paths.id(partition)
 	for _, s := range found {
-		j.slotOf[filegroup.Group{Partition: s.Partition, FileID: s.FileID}] = int32(len(j.slots))
+		j.inPart[id] = append(j.inPart[id], int32(len(j.slots)))
 		j.slots = append(j.slots, slot{s, id})
 	}
 	j.listed[partition] = true
 }
 
-func (j *job) inPartition(partition string) []int32 {
-	id := j.paths.id(partition)
-	var out []int32
-	for i := range j.slots {
-		if j.slots[i].partition == id {
-			out = append(out, int32(i))
-		}
-	}
-	return out
-}
+func (j *job) inPartition(partition string) []int32 { return j.inPart[j.paths.id(partition)] }
 
 // find lists one folder.
 func (j *job) find(ctx context.Context, partition string) ([]filegroup.Slice, error) {
@@ -78,6 +63,27 @@ func (j *job) find(ctx context.Context, partition string) ([]filegroup.Slice, er
 
 // listAll finds the slots of some partitions, several at once.
 func (j *job) listAll(ctx context.Context, partitions []string) error {
+	return j.findAll(ctx, partitions, j.find)
+}
+
+// listTable finds the slots of every partition and gives the partitions' paths.
+func (j *job) listTable(ctx context.Context) ([]string, error) {
+	latest, ok := j.view.Latest()
+	if !ok {
+		return nil, nil
+	}
+	files, err := filegroup.List(ctx, j.store)
+	if err != nil {
+		return nil, err
+	}
+	partitions := files.Partitions()
+	return partitions, j.findAll(ctx, partitions, func(ctx context.Context, p string) ([]filegroup.Slice, error) {
+		return j.view.Slices(ctx, p, files.In(p), latest, filegroup.Snapshot)
+	})
+}
+
+// findAll notes the slots of the partitions that are not known yet.
+func (j *job) findAll(ctx context.Context, partitions []string, find func(context.Context, string) ([]filegroup.Slice, error)) error {
 	var missing []string
 	seen := map[string]bool{}
 	for _, p := range partitions {
@@ -91,7 +97,7 @@ func (j *job) listAll(ctx context.Context, partitions []string) error {
 	g.SetLimit(listers)
 	for i, p := range missing {
 		g.Go(func() (err error) {
-			found[i], err = j.find(gctx, p)
+			found[i], err = find(gctx, p)
 			return err
 		})
 	}
@@ -102,16 +108,6 @@ func (j *job) listAll(ctx context.Context, partitions []string) error {
 		j.take(p, found[i])
 	}
 	return nil
-}
-
-// listTable finds the slots of every partition and gives the partitions' paths.
-func (j *job) listTable(ctx context.Context) ([]string, error) {
-	files, err := filegroup.List(ctx, j.store)
-	if err != nil {
-		return nil, err
-	}
-	partitions := files.Partitions()
-	return partitions, j.listAll(ctx, partitions)
 }
 
 // readFenced finds the file groups that a pending clustering or compaction is about to rewrite, and says which.

@@ -39,14 +39,23 @@ func (c *compiler) primitive(from, to arrow.DataType) (castFunc, error) {
 			return cast, nil
 		}
 	}
-	if c.SchemaOnRead {
-		if cast := viaText(from, to); cast != nil {
-			return cast, nil
-		}
-	} else if viaText(from, to) != nil {
-		return nil, fmt.Errorf("%w without hoodie.schema.on.read.enable", incompatible(from, to))
+	cast := viaText(from, to)
+	switch {
+	case cast == nil:
+		return nil, incompatible(from, to)
+	case c.SchemaOnRead || isNumber(from) && to.ID() == arrow.STRING:
+		return cast, nil
 	}
-	return nil, incompatible(from, to)
+	return nil, fmt.Errorf("%w without hoodie.schema.on.read.enable", incompatible(from, to))
+}
+
+// isNumber: an Avro number, which a column of the table may have been before it became text (see [Reconcile]).
+func isNumber(dt arrow.DataType) bool {
+	switch dt.ID() {
+	case arrow.INT32, arrow.INT64, arrow.FLOAT32, arrow.FLOAT64:
+		return true
+	}
+	return false
 }
 
 type number interface {

@@ -36,7 +36,13 @@ func WithoutMeta(file *Type) *Type {
 	return &out
 }
 
-// nullable is ["null", t].
+// nullable is ["null", t], and a union with null among its types.
 func nullable(t *Type) *Type {
+	if t.Kind == Union {
+		if t.holdsNull() {
+			return t
+		}
+		return &Type{Kind: Union, Branches: append([]*Type{{Kind: Null}}, t.Branches...)}
+	}
 	return &Type{Kind: Union, Branches: []*Type{{Kind: Null}, t}}
 }

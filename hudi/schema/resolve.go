@@ -23,8 +23,8 @@ type ResolveOptions struct {
 	Table *Type
 	// Names maps a wanted column's path to its path in the file, from [FileNames]. A path that is not in the map keeps its name.
 	Names map[string]string
-	// SchemaOnRead allows the changes that Apache Hudi has only with hoodie.schema.on.read.enable: numbers, decimals and dates
-	// to text, numbers and text to decimal, text to date.
+	// SchemaOnRead allows the changes that Apache Hudi has for older files only with hoodie.schema.on.read.enable, and for rows
+	// that come in always: decimals and dates to text, numbers and text to decimal, text to date.
 	SchemaOnRead bool
 	// NullForRequired makes a required column that the file has not, and that has no default, null and nullable, instead of
 	// an error.
@@ -55,7 +55,7 @@ type fillFunc func(mem memory.Allocator, rows int) (arrow.Array, error)
 
 // Resolve compiles the change from a file's columns to the wanted ones by Avro's rules of resolution (table format 6.6,
 // trap 28): columns match by name at every level (without regard to case where no exact name is there, as Spark does), their
-// order is free, a missing one takes its default or null, int→long→float→double, string↔bytes, a decimal takes a wider
+// order is free, a missing one takes its default or null, int→long→float→double→string, string↔bytes, a decimal takes a wider
 // precision and scale, timestamps and times change their unit. A float becomes the double of the same shortest decimal text
 // (1.1 stays 1.1), as Apache Hudi's writers and readers do it, not the double nearest to the float's bits.
 //

@@ -237,7 +237,7 @@ func (c *checker) bloom(ctx context.Context, name string) error {
 	if !ok && !hasLeast || !c.cfg.PopulateMetaFields {
 		return nil
 	}
-	first, last, any := "", "", false
+	keyRange := keyRange{}
 	wanted := arrow.NewSchema([]arrow.Field{{Name: keyColumn, Type: arrow.BinaryTypes.String, Nullable: true}}, nil)
 	for batch, err := range f.Scan(ctx, basefile.ScanOptions{Columns: wanted}) {
 		if err != nil {
@@ -258,21 +258,45 @@ func (c *checker) bloom(ctx context.Context, name string) error {
 			} else if ok && !keys.IsNull(i) {
 				c.add(Error, BloomMissesKey, name, rewrite, "the bloom filter does not know the key %q", keys.Value(i))
 			}
-			k := strings.Clone(keys.Value(i))
-			if !any || k < first {
-				first = k
-			}
-			if !any || k > last {
-				last = k
-			}
-			any = true
+			keyRange.add(keys.Value(i))
 		}
 		batch.Release()
 	}
-	if any && hasLeast && hasMost && (first < least || last > most) {
+	if first, last, ok := keyRange.within(least, most); hasLeast && hasMost && !ok {
 		c.add(Error, KeyRange, name, rewrite, "the footer says keys from %q to %q, there are keys from %q to %q", least, most, first, last)
 	}
 	return nil
+}
+
+// keyRange is the least and the greatest key of a file, in the two orders that footers have: Java strings compare by UTF-16 units
+// in the Avro writer, by bytes in the row writer.
+type keyRange struct {
+	any         bool
+	first, last [2]string
+}
+
+var keyOrders = [2]func(a, b string) int{basefile.CompareKeys, strings.Compare}
+
+func (r *keyRange) add(key string) {
+	for i, compare := range keyOrders {
+		if !r.any || compare(key, r.first[i]) < 0 {
+			r.first[i] = strings.Clone(key)
+		}
+		if !r.any || compare(key, r.last[i]) > 0 {
+			r.last[i] = strings.Clone(key)
+		}
+	}
+	r.any = true
+}
+
+// within reports whether a footer's range holds all keys in one of the orders, and gives the range of the keys.
+func (r *keyRange) within(least, most string) (first, last string, ok bool) {
+	for i, compare := range keyOrders {
+		if !r.any || compare(least, r.first[i]) <= 0 && compare(r.last[i], most) <= 0 {
+			return "", "", true
+		}
+	}
+	return r.first[0], r.last[0], false
 }
 
 // eachKey visits the keys of a batch: the stored ones, or those that the generator makes where a table stores none.

@@ -46,6 +46,7 @@ type Spec struct {
 	PayloadClass string
 
 	HiveStyle             bool // folders field=value
+	BareComplexKey        bool // a complex key of one field is its value alone, as Apache Hudi 0.14.1 to 1.0.2 have it; otherwise field:value
 	URLEncode             bool // values in folder names are percent-encoded
 	DropPartitionColumns  bool // partition columns are not stored in data files
 	NoMetaFields          bool // the five meta columns are null
@@ -113,6 +114,7 @@ func SpecFromOptions(options map[string]string) (Spec, error) {
 		PayloadClass:    get("hoodie.compaction.payload.class", optPayload),
 		HiveStyle:       flag("hoodie.datasource.write.hive_style_partitioning"),
 		URLEncode:       flag("hoodie.datasource.write.partitionpath.urlencode"),
+		BareComplexKey:  flag(keygen.KeyNewEncoding),
 		CDC:             flag("hoodie.table.cdc.enabled"),
 		CDCMode:         strings.ToUpper(get("hoodie.table.cdc.supplemental.logging.mode")),
 		Zone:            strings.ToUpper(get(optZone)),
@@ -399,7 +401,10 @@ func (s Spec) keys() (map[string]string, error) {
 			delete(options, key)
 		}
 	}
-	g, err := keygen.Open(keygen.Options{Properties: options})
+	if s.BareComplexKey {
+		options[keygen.KeyNewEncoding], options[keygen.KeyWriteVersion] = "true", strconv.Itoa(tableVersion)
+	}
+	g, err := keygen.Open(keygen.Options{Properties: options, Instant: "0", Task: "0"}) // automatic keys are made of the two
 	if err != nil {
 		return nil, err
 	}

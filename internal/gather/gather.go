@@ -408,3 +408,19 @@ func Batch(mem memory.Allocator, s *arrow.Schema, srcs []arrow.RecordBatch, runs
 	}
 	return array.NewRecordBatch(s, cols, int64(Total(runs))), nil
 }
+
+// Plain gives run-end encoded text as plain text.
+func Plain(mem memory.Allocator, a *array.RunEndEncoded) arrow.Array {
+	b := array.NewStringBuilder(mem)
+	defer b.Release()
+	b.Reserve(a.Len())
+	values := a.Values().(*array.String)
+	for i := range a.Len() {
+		if at := a.GetPhysicalIndex(i); values.IsNull(at) {
+			b.AppendNull()
+		} else {
+			b.Append(values.Value(at))
+		}
+	}
+	return b.NewArray()
+}
