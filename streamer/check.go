@@ -28,6 +28,10 @@ const (
 	optKeepTwins = "hoodie.merge.allow.duplicate.on.inserts"
 	optDropDupes = "hoodie.datasource.write.insert.drop.duplicates"
 
+	optNullMissing = "hoodie.write.set.null.for.missing.columns"
+	optReconcile   = "hoodie.datasource.write.reconcile.schema"
+	optAllowDrop   = "hoodie.datasource.write.schema.allow.auto.evolution.column.drop"
+
 	optCombineUpsert = "hoodie.combine.before.upsert"
 	optCombineInsert = "hoodie.combine.before.insert"
 	optInlineCompact = "hoodie.compact.inline"

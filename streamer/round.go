@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/sluicelake/sluice/hudi/config"
 	"github.com/sluicelake/sluice/hudi/operation"
@@ -266,7 +267,36 @@ func (s *Streamer) round(ctx context.Context, r *Round) error {
 	if s.Event != nil && in.Fresh {
 		s.Event(Began{Table: s.TargetTable, Round: s.rounds, From: from, Files: in.Files, Bytes: in.Bytes, Left: in.Left})
 	}
+	if err := s.checkAbsent(ctx, in); err != nil {
+		return err
+	}
 	return s.write(ctx, cfg, in, r)
+}
+
+// checkAbsent holds each file of a round to the rule for all its rows (tools C.8): a column of the table must not be missing,
+// unless an option says that it is null then. That another file of the round has it is chance.
+func (s *Streamer) checkAbsent(ctx context.Context, in *source.Input) error {
+	if len(in.Absent) == 0 || s.change != nil && !s.keeps || s.schemas.target != nil {
+		return nil
+	}
+	for _, key := range []string{optNullMissing, optReconcile, optAllowDrop} {
+		if s.props.flag(key) {
+			return nil
+		}
+	}
+	table, err := tableSchema(ctx, s.store)
+	if errors.Is(err, timeline.ErrNoSchema) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range table.Fields {
+		if file, ok := in.Absent[f.Name]; ok && f.Name != "Op" {
+			return fmt.Errorf("Column dropping is not allowed: %s has no column %s, which the table has; set %s=true to fill it with null", file, f.Name, optNullMissing) //nolint:revive,staticcheck // begins with the original's text
+		}
+	}
+	return nil
 }
 
 // commitsEmpty reports whether a round that read nothing makes a commit: where that is asked for and the table has a commit
@@ -378,7 +408,7 @@ func resolved(res *schema.Resolution, batches iter.Seq2[arrow.RecordBatch, error
 				yield(nil, err)
 				return
 			}
-			out, err := res.Batch(nil, batch)
+			out, err := res.Batch(memory.DefaultAllocator, batch)
 			batch.Release()
 			if !yield(out, err) || err != nil {
 				return

@@ -40,7 +40,9 @@ type columnar interface {
 
 // describeAll unites the columns of all files: a column that one file has and another has not is null for the other's rows, and
 // of two number types the wider counts.
-func describeAll(ctx context.Context, store storage.Store, files []storage.Info, f columnar) (*schema.Type, error) {
+//
+// absent names, for each column that some file has not, the first such file.
+func describeAll(ctx context.Context, store storage.Store, files []storage.Info, f columnar) (all *schema.Type, absent map[string]string, err error) {
 	types := make([]*schema.Type, len(files))
 	g, inner := errgroup.WithContext(ctx)
 	g.SetLimit(describeAtOnce)
@@ -54,16 +56,23 @@ func describeAll(ctx context.Context, store storage.Store, files []storage.Info,
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	all := types[0]
+	all = types[0]
 	for i, t := range types[1:] {
-		var err error
 		if all, err = unite(all, t); err != nil {
-			return nil, fmt.Errorf("%s does not go together with the files before it: %w", storage.Join(store.URL(), files[i+1].Name), err)
+			return nil, nil, fmt.Errorf("%s does not go together with the files before it: %w", storage.Join(store.URL(), files[i+1].Name), err)
 		}
 	}
-	return all, nil
+	absent = map[string]string{}
+	for i := len(types) - 1; i >= 0; i-- {
+		for _, f := range all.Fields {
+			if _, ok := types[i].Field(f.Name); !ok {
+				absent[f.Name] = storage.Join(store.URL(), files[i].Name)
+			}
+		}
+	}
+	return all, absent, nil
 }
 
 func readColumnar(store storage.Store, files []storage.Info, f columnar, want shape, o Options, start func(work) error) error {

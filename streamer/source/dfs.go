@@ -77,11 +77,12 @@ func (f *Files) read(ctx context.Context, in *Input, files []storage.Info) error
 	case ORC:
 		format = tableFiles{orcfile.Ext}
 	}
-	t, err := describeAll(ctx, store, files, format)
+	t, absent, err := describeAll(ctx, store, files, format)
 	if err != nil {
 		return err
 	}
 	if in.Avro == nil {
+		in.Absent = absent
 		want, err := shapeOf(t)
 		if err != nil {
 			return err

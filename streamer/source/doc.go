@@ -46,6 +46,8 @@ type Input struct {
 	Waiting int // files that are too young to be read
 	Left    int // files that the limit left for the next round
 	Late    int // files that came under a time that was read before
+	// Absent names, for each column of Schema that some file has not, one such file. Its rows are null there.
+	Absent map[string]string
 
 	places *places
 }
