@@ -26,6 +26,7 @@ const (
 	optType      = "hoodie.datasource.write.table.type"
 	optName      = "hoodie.table.name"
 	optKeepTwins = "hoodie.merge.allow.duplicate.on.inserts"
+	optLease     = "hoodie.write.lock.storage.validity.timeout.secs"
 	optDropDupes = "hoodie.datasource.write.insert.drop.duplicates"
 
 	optNullMissing = "hoodie.write.set.null.for.missing.columns"
@@ -234,6 +235,9 @@ func (c *Config) writeConf(props Properties) map[string]string {
 	}
 	if _, ok := props.Get(optKeepTwins); !ok {
 		conf[optKeepTwins] = "false" // the streamer of 0.14.0 merges an insert with the stored row of its key where they meet (tools F.1)
+	}
+	if _, ok := props.Get(optLease); !ok {
+		conf[optLease] = "45" // shorter than a writer waits for the lock: a streamer that was killed keeps its successor waiting, not out
 	}
 	delete(conf, optOperation)
 	return conf

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/sluicelake/sluice/hudi/write/lock"
 )
 
 const keyIdleRounds = "max.rounds.without.new.data.to.shutdown"
@@ -49,6 +51,10 @@ func (s *Streamer) run(ctx context.Context, stop <-chan struct{}) (Summary, erro
 	for {
 		begun := time.Now()
 		r, err := s.Round(ctx)
+		if errors.Is(err, lock.ErrHeld) && ctx.Err() == nil { // another writer is at work, or died a moment ago
+			s.note("%v; trying again", err)
+			err = nil
+		}
 		if err != nil {
 			return sum, err
 		}
