@@ -51,7 +51,7 @@ func (s *Streamer) run(ctx context.Context, stop <-chan struct{}) (Summary, erro
 	for {
 		begun := time.Now()
 		r, err := s.Round(ctx)
-		if errors.Is(err, lock.ErrHeld) && ctx.Err() == nil { // another writer is at work, or died a moment ago
+		if (errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrLost)) && ctx.Err() == nil { // another writer is at work, or died a moment ago
 			s.note("%v; trying again", err)
 			err = nil
 		}

@@ -60,7 +60,8 @@ func TestStreamerKilled(t *testing.T) {
 	if err := os.WriteFile(s.conf, []byte(killSchema), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	args := s.args("--continuous", "--source-limit", "2000", "--hoodie-conf", "hoodie.write.lock.storage.validity.timeout.secs=1")
+	const lease = "hoodie.write.lock.storage.validity.timeout.secs="
+	args := s.args("--continuous", "--source-limit", "2000", "--hoodie-conf", lease+"1")
 	model := map[string]string{}
 	clock := 0
 	arrive := func() {
@@ -100,7 +101,8 @@ func TestStreamerKilled(t *testing.T) {
 	}
 	// The last one is asked to stop, finishes its round, and leaves with 0.
 	out.Reset()
-	cmd := program(t, &out, append(slices.Clone(args), "--post-write-termination-strategy-class", "NoNewDataTerminationStrategy")...)
+	cmd := program(t, &out, s.args("--continuous", "--source-limit", "100000", "--hoodie-conf", lease+"20", "--post-write-termination-strategy-class", "NoNewDataTerminationStrategy",
+		"--hoodie-conf", "max.rounds.without.new.data.to.shutdown=1")...)
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("seed %d: %v\n%s", seed, err, out.String())
 	}
