@@ -85,7 +85,8 @@ func LoadProperties(ctx context.Context, file string, pairs []string) (props Pro
 	for _, pair := range pairs {
 		parts := splitPairs(pair)
 		if len(parts) > 1 {
-			notes = append(notes, fmt.Sprintf("--hoodie-conf %s: taken as %d properties, as releases up to 0.5.3 do", pair, len(parts)))
+			key, _, _ := strings.Cut(pair, "=") // values may be secrets
+			notes = append(notes, fmt.Sprintf("--hoodie-conf %s=…: taken as %d properties, as releases up to 0.5.3 do", key, len(parts)))
 		}
 		for _, part := range parts {
 			key, value, ok := strings.Cut(part, "=")

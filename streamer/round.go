@@ -341,6 +341,9 @@ func (s *Streamer) write(ctx context.Context, cfg *config.Table, in *source.Inpu
 			}
 		},
 	}
+	if s.change != nil && !s.keeps { // SQL has the other half
+		o.Memory /= 2
+	}
 	if !s.props.flag(keySkipCheckpoint) {
 		o.Extra = s.given.Entries(cfg.Version, in.Next.Checkpoint, in.Next.Seen)
 	}

@@ -12,12 +12,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/golang/snappy"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/sluicelake/sluice/hudi/encode"
 	"github.com/sluicelake/sluice/hudi/schema"
+	"github.com/sluicelake/sluice/orc"
 )
 
 func parse(t testing.TB, text string) *schema.Type {
@@ -410,5 +413,41 @@ func TestParquetFiles(t *testing.T) {
 	f.put("3.parquet", string(data[:len(data)/2]), 3000)
 	if _, _, err := fetch(t, &Files{Format: Parquet, Selector: Selector{Store: f.store}}); err == nil || !strings.Contains(err.Error(), "3.parquet") {
 		t.Errorf("a cut file: %v", err)
+	}
+}
+
+// ORC files, and a column that only one of two files has.
+func TestORCFiles(t *testing.T) {
+	f := newFolder(t)
+	for i, name := range []string{"a.orc", "b.orc"} {
+		fields := []arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}
+		if i == 1 {
+			fields = append(fields, arrow.Field{Name: "note", Type: arrow.BinaryTypes.String, Nullable: true})
+		}
+		s := arrow.NewSchema(fields, nil)
+		b := array.NewRecordBuilder(memory.DefaultAllocator, s)
+		b.Field(0).(*array.Int64Builder).Append(int64(i))
+		if i == 1 {
+			b.Field(1).(*array.StringBuilder).Append("n")
+		}
+		var out bytes.Buffer
+		w, err := orc.NewWriter(&out, s, orc.WriterOptions{Compression: orc.ZSTD})
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch := b.NewRecordBatch()
+		if err := errors.Join(w.Write(batch), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		batch.Release()
+		b.Release()
+		f.put(name, out.String(), int64(1000+i))
+	}
+	got, in, err := fetch(t, &Files{Format: ORC, Selector: Selector{Store: f.store}})
+	if want := `{"id":0,"note":null}` + "\n" + `{"id":1,"note":"n"}` + "\n"; err != nil || got != want {
+		t.Errorf("%v\n got %s\nwant %s", err, got, want)
+	}
+	if len(in.Absent) != 1 || !strings.HasSuffix(in.Absent["note"], "a.orc") {
+		t.Errorf("absent: %v", in.Absent)
 	}
 }

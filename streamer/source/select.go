@@ -213,10 +213,14 @@ func rootThere(ctx context.Context, store storage.Store) error {
 	if err != nil {
 		return err
 	}
-	if _, err := above.Stat(ctx, base); errors.Is(err, storage.ErrNotExist) {
+	info, err := above.Stat(ctx, base)
+	switch {
+	case errors.Is(err, storage.ErrNotExist):
 		return fmt.Errorf("%w: File %s does not exist", ErrNoRoot, store.URL())
+	case err == nil && !info.Dir:
+		return fmt.Errorf("%w: %s is a file; give the folder that change files come into", ErrNoRoot, store.URL())
 	}
-	return nil
+	return err
 }
 
 // parseMillis reads the checkpoint of a file source. Its error is that of the original, for those who look for it.
