@@ -32,18 +32,32 @@ type Result struct {
 type Failure struct { //nolint:errname // it is the failure of a Result, not an error of this package's functions
 	Message string `json:"message"`
 	Refused bool   `json:"refused,omitempty"` // will fail again in the same way: no retry
+	Next    string `json:"next,omitempty"`    // what a person can do, where the error knows
 
 	err error // the error itself, where it did not cross a process border
 }
 
 func (f *Failure) Error() string { return f.Message }
 
-// Unwrap gives the error itself when the task ran in this process.
-func (f *Failure) Unwrap() error { return f.err }
+// Unwrap gives the error itself when the task ran in this process, and of one that was refused elsewhere ErrRefused.
+func (f *Failure) Unwrap() error {
+	if f.err == nil && f.Refused {
+		return ErrRefused
+	}
+	return f.err
+}
+
+// NextStep for a person.
+func (f *Failure) NextStep() string { return f.Next }
 
 // Fail makes a Failure of an error.
 func Fail(err error) *Failure {
-	return &Failure{Message: err.Error(), Refused: errors.Is(err, ErrRefused), err: err}
+	f := &Failure{Message: err.Error(), Refused: errors.Is(err, ErrRefused), err: err}
+	var hinted interface{ NextStep() string }
+	if errors.As(err, &hinted) {
+		f.Next = hinted.NextStep()
+	}
+	return f
 }
 
 // ErrRefused marks errors that a retry can't change.
@@ -102,7 +116,8 @@ func (h Handlers) Run(ctx context.Context, task Task, scope Scope) Result {
 }
 
 // Engine runs all tasks and calls each once per finished task, never concurrently. It returns the first failure after
-// stopping the rest, or the error of each.
+// stopping the rest, or the error of each. It never commits: what it returns a result for may have run more than once, and
+// an attempt that nobody waits for any more may still be running somewhere.
 type Engine interface {
 	Run(ctx context.Context, tasks []Task, each func(Result) error) error
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicelake/sluice/engine"
+	"github.com/sluicelake/sluice/hudi/predicate"
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/open"
 )
@@ -77,20 +79,35 @@ type Config struct {
 	Begin string // instant range (Begin, End]: rows changed in it, as an incremental query gives them
 	End   string
 
-	PartitionField string // one column; rows go to <field>=<value>/, the column leaves the files
-	Partitioner    string // "hoodie-partition-path[:column]", "fields:a,b", "none"
-	Parallelism    int    // tasks at once; 0 means one for each CPU
+	// Columns of the files, in this order; nil means all. Those that make folders leave the files in any case.
+	Columns []string
+	// Filter takes rows for which it is true only, in the SQL of the predicate package: "region = 'eu' and qty > 5".
+	Filter string
+	// KeepMeta keeps the _hoodie_ meta columns, in front.
+	KeepMeta bool
+
+	PartitionField string // columns, comma-separated; rows go to <field>=<value>/, the columns leave the files
+	Partitioner    string // "hoodie-partition-path[:column]", "fields:a,b", "expr:name = EXPRESSION; …" (see Expression), "none", or a name in Partitioners
+	// Partitioners are those of the program, by the names that Partitioner may have.
+	Partitioners map[string]Partitioner `json:"-"`
+	Parallelism  int                    // tasks at once; 0 means one for each CPU
 
 	// Compression of the format: see Compressions; the first of them is the default. Parquet files that are copied column chunk
 	// by column chunk keep theirs, unless one is named here.
 	Compression string
 	anyCodec    bool           // none was named
+	filter      predicate.Expr // of Filter; nil: every row
+	pack        int64          // bytes of a pack of inputs; 0: by the number of workers
 	Timestamps  Timestamps     // Parquet; default Int64
-	Zone        *time.Location // in which JSON and CSV print timestamps; default UTC
-	TableZone   *time.Location // of the table's instants when its properties say LOCAL; default UTC
+	Zone        *time.Location `json:"-"` // in which JSON and CSV print timestamps; default UTC
+	TableZone   *time.Location `json:"-"` // of the table's instants when its properties say LOCAL; default UTC
 
-	// Overwrite replaces a target that an export finished (it holds _SUCCESS) or began (it holds our mark).
+	// Overwrite replaces a target that an export finished (it holds _SUCCESS) or began. One that was begun with the same
+	// arguments and would give the same files today is finished, not begun anew.
 	Overwrite bool
+	// Lease is how often a running export shows others that it lives; 0 means DefaultLease. Patience is how long one that
+	// would take over from a dead one watches for such signs; 0 means three times Lease.
+	Lease, Patience time.Duration
 	// SmallRowGroup is the size in bytes below which the row groups of base files are joined into larger ones, which takes
 	// decoding them, instead of being copied. 0 means DefaultSmallRowGroup, a negative size copies all.
 	SmallRowGroup int64
@@ -98,8 +115,11 @@ type Config struct {
 	Explain bool
 	// Copier keeps the older snapshot copier's ways: nothing to copy is no error.
 	Copier bool
-	// Open turns a URL into a store; nil means open.Store with the environment's settings.
-	Open func(ctx context.Context, url string) (storage.Store, error)
+	// Open turns a URL into a store; nil means open.Store with the environment's settings. Workers in other processes always
+	// take those of theirs.
+	Open func(ctx context.Context, url string) (storage.Store, error) `json:"-"`
+	// Engine runs the tasks in other processes, which know Handlers; nil means a pool in this one.
+	Engine engine.Engine `json:"-"`
 }
 
 // DefaultSmallRowGroup is where readers begin to notice: with row groups of 1 MiB a full scan by DuckDB takes as long as with
@@ -108,10 +128,6 @@ const DefaultSmallRowGroup = 1 << 20
 
 // Successful is the empty file that comes last: who waits for it never sees half an export.
 const Successful = "_SUCCESS"
-
-// begun marks a target that an export works in. It goes when _SUCCESS comes. A target that has it and no _SUCCESS is
-// what a killed export left.
-const begun = "_sluice_export_in_progress"
 
 // Compressions that a format can be written with, the default first.
 func Compressions(f Format) []string {
@@ -128,14 +144,16 @@ func Compressions(f Format) []string {
 	return []string{"none"}
 }
 
+func openURL(ctx context.Context, url string) (storage.Store, error) {
+	return open.Store(ctx, url, open.Options{})
+}
+
 func (c *Config) setDefaults() error {
 	if c.Rows == "" {
 		c.Rows = ReadOptimized
 	}
 	if c.Open == nil {
-		c.Open = func(ctx context.Context, url string) (storage.Store, error) {
-			return open.Store(ctx, url, open.Options{})
-		}
+		c.Open = openURL
 	}
 	if c.Timestamps == "" {
 		c.Timestamps = Int64
@@ -146,6 +164,12 @@ func (c *Config) setDefaults() error {
 	if c.Zone == nil {
 		c.Zone = time.UTC
 	}
+	if c.Lease <= 0 {
+		c.Lease = DefaultLease
+	}
+	if c.Patience <= 0 {
+		c.Patience = patience * c.Lease
+	}
 	if c.Rows != ReadOptimized && c.Rows != Snapshot {
 		return fmt.Errorf("query type %q: use %s or %s", c.Rows, ReadOptimized, Snapshot)
 	}
@@ -154,6 +178,9 @@ func (c *Config) setDefaults() error {
 	}
 	if c.Partitioner == "none" {
 		c.Partitioner = ""
+	}
+	if err := c.setColumns(); err != nil {
+		return err
 	}
 	known := Compressions(c.Format)
 	c.anyCodec = c.Compression == ""
@@ -167,6 +194,29 @@ func (c *Config) setDefaults() error {
 	}
 	return fmt.Errorf("compression %q: format %s knows %s", c.Compression, c.Format, strings.Join(known, ", "))
 }
+
+func (c *Config) setColumns() (err error) {
+	if c.Format == Hudi && (c.Columns != nil || c.Filter != "" || c.KeepMeta) {
+		return &UsageError{errors.New("format hudi copies the table's own files: columns and rows can't be picked; choose parquet, orc, json or csv")}
+	}
+	if c.Columns != nil && len(c.Columns) == 0 {
+		return &UsageError{errors.New("no columns are asked for")}
+	}
+	if c.Filter != "" {
+		if c.filter, err = predicate.Parse(c.Filter); err != nil {
+			return &UsageError{fmt.Errorf("filter: %w", err)}
+		}
+	}
+	return nil
+}
+
+// UsageError is a configuration that makes no sense, whatever the table.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the mistake.
+func (e *UsageError) Unwrap() error { return e.Err }
 
 // Join is the target folder of a snapshot with a prefix, as the early design had it: <target>/<prefix>.
 func Join(target, prefix string) string {

@@ -124,25 +124,33 @@ func properties(cfg *config.Table, now time.Time) ([]byte, error) {
 }
 
 // copyObject copies one object from store to store, whole or not at all, and checks its length.
-func copyObject(ctx context.Context, from storage.Store, name string, to storage.Store, target string) (int64, error) {
-	obj, err := from.Open(ctx, name)
+func copyObject(ctx context.Context, from storage.Store, f file, to storage.Store) (int64, error) {
+	obj, err := from.Open(ctx, f.Name)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = obj.Close() }() // read only: nothing to lose
+	if f.Size > 0 && obj.Size() != f.Size {
+		return 0, fmt.Errorf("%s has %d bytes, and had %d when the export was planned: %w", storage.Join(from.URL(), f.Name), obj.Size(), f.Size, storage.ErrChanged)
+	}
 	body := io.NewSectionReader(storage.ReaderAt(ctx, obj), 0, obj.Size())
-	info, err := to.Put(ctx, target, body, storage.PutOptions{Size: obj.Size()})
+	info, err := to.Put(ctx, f.Name, body, storage.PutOptions{Size: obj.Size()})
 	if err != nil {
 		return 0, err
 	}
 	if info.Size != obj.Size() {
-		return 0, fmt.Errorf("copy of %s: %d of %d bytes arrived in %s", storage.Join(from.URL(), name), info.Size, obj.Size(), storage.Join(to.URL(), target))
+		return 0, fmt.Errorf("copy of %s: %d of %d bytes arrived in %s", storage.Join(from.URL(), f.Name), info.Size, obj.Size(), to.URL())
 	}
 	return info.Size, nil
 }
 
 func putBytes(ctx context.Context, to storage.Store, name string, body []byte) error {
-	_, err := to.Put(ctx, name, bytes.NewReader(body), storage.PutOptions{Size: int64(len(body))})
+	return putObject(ctx, to, name, body, storage.PutOptions{})
+}
+
+func putObject(ctx context.Context, to storage.Store, name string, body []byte, o storage.PutOptions) error {
+	o.Size = int64(len(body))
+	_, err := to.Put(ctx, name, bytes.NewReader(body), o)
 	return err
 }
 

@@ -4,17 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicelake/sluice/engine/local"
 	"github.com/sluicelake/sluice/export"
 	"github.com/sluicelake/sluice/internal/fixture"
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/fault"
+	disk "github.com/sluicelake/sluice/storage/local"
 	"github.com/sluicelake/sluice/storage/mem"
 	"github.com/sluicelake/sluice/storage/s3/s3test"
 )
@@ -63,68 +67,160 @@ func below(world storage.Store) func(context.Context, string) (storage.Store, er
 	}
 }
 
+// crashCase is an export whose every operation is killed.
+type crashCase struct {
+	name   string
+	source string
+	config export.Config
+}
+
+func crashCases() []crashCase {
+	return []crashCase{
+		{"hudi", "mor_basic_0.15.0", export.Config{Format: export.Hudi, Rows: export.Snapshot}},
+		{"parquet, copied", "cow_basic_1.2.0", export.Config{Format: export.Parquet}},
+		{"parquet, decoded", "mor_basic_0.15.0", export.Config{Format: export.Parquet, Rows: export.Snapshot}},
+		{"parquet in folders", "mor_basic_0.15.0", export.Config{Format: export.Parquet, Rows: export.Snapshot, PartitionField: "dt"}},
+		{"orc", "mor_basic_0.15.0", export.Config{Format: export.ORC, Rows: export.Snapshot}},
+		{"json", "mor_basic_0.15.0", export.Config{Format: export.JSON, Rows: export.Snapshot}},
+		{"csv", "mor_basic_0.15.0", export.Config{Format: export.CSV, Rows: export.Snapshot}},
+	}
+}
+
 // An export dies before, after and in the middle of every operation that writes. Whoever waits for _SUCCESS never sees a
-// part; the next run with --overwrite gives the whole export and leaves nothing of the first.
+// part; the next run with the same arguments keeps what is done, and gives byte for byte what an undisturbed one gives.
 func TestKilledAtAnyOperation(t *testing.T) {
-	dir, _ := fixture.Spark(t, "mor_basic_0.15.0")
-	for _, format := range []export.Format{export.Hudi, export.Parquet, export.JSON} {
-		world := mem.New("world")
-		upload(t, dir, world, "source")
-		config := export.Config{Source: "/source", Target: "/out/snap", Format: format, Rows: export.Snapshot, Compression: ""}
-		whole := config
-		whole.Target, whole.Open = "/out/whole", below(world)
-		if _, err := export.Run(t.Context(), whole, local.Options{Workers: 1, Attempts: 1}); err != nil {
-			t.Fatal(err)
-		}
-		want := shapes(names(t, world, "out/whole"))
+	total := 0
+	for _, c := range crashCases() {
+		dir, _ := fixture.Spark(t, c.source)
 		points := 0
 		for _, action := range []fault.Action{fault.Before, fault.After, fault.Torn} {
-			for n := 1; ; n++ {
-				f := fault.New(world, fault.CrashAt(n, action))
-				c := config
-				c.Open = below(f)
-				_, err := export.Run(t.Context(), c, local.Options{Workers: 1, Attempts: 1})
-				if !f.Crashed() {
-					if err != nil {
-						t.Fatal(err)
-					}
-					break
-				}
-				points++
-				left := names(t, world, "out/snap")
-				if slices.Contains(left, export.Successful) && !slices.Equal(shapes(left), want) && !onlyMarkMore(left, want) {
-					t.Fatalf("%s, %s operation %d: _SUCCESS stands beside %q, whole is %q", format, action, n, left, want)
-				}
-				c.Open = below(world)
-				if _, err := export.Run(t.Context(), c, local.Options{Workers: 1}); len(left) > 0 && !errors.Is(err, export.ErrTargetExists) {
-					t.Fatalf("%s, %s operation %d: the next run without overwrite: %v", format, action, n, err)
-				}
-				c.Overwrite = true
-				if _, err := export.Run(t.Context(), c, local.Options{Workers: 1}); err != nil {
-					t.Fatalf("%s, %s operation %d: the next run: %v", format, action, n, err)
-				}
-				if got := shapes(names(t, world, "out/snap")); !slices.Equal(got, want) {
-					t.Fatalf("%s, %s operation %d: the next run gives %q, want %q", format, action, n, got, want)
-				}
-				if err := storage.RemoveAll(t.Context(), world, "out/snap"); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := storage.RemoveAll(t.Context(), world, "out/snap"); err != nil {
+			world := mem.New("world")
+			upload(t, dir, world, "source")
+			points += killEverywhere(t, c, world, action)
+		}
+		t.Logf("%s: killed at %d points", c.name, points)
+		if points < 30 {
+			t.Errorf("%s: only %d points", c.name, points)
+		}
+		total += points
+	}
+	t.Logf("killed at %d points", total)
+}
+
+// The same on a file system, where folders are things of their own.
+func TestKilledAtAnyOperationOnDisk(t *testing.T) {
+	for _, c := range crashCases()[:4] {
+		dir, _ := fixture.Spark(t, c.source)
+		world, err := disk.New(t.TempDir(), disk.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		upload(t, dir, world, "source")
+		t.Logf("%s: killed at %d points", c.name, killEverywhere(t, c, world, fault.Before))
+	}
+}
+
+// killEverywhere kills an export at every operation that writes, runs it again, and gives the number of operations.
+func killEverywhere(t *testing.T, c crashCase, world storage.Store, action fault.Action) (points int) {
+	t.Helper()
+	config := c.config
+	config.Source, config.Target = "/source", "/out/snap"
+	config.Lease, config.Patience = time.Hour, time.Millisecond
+	config.SetPack(1)
+	run := func(store storage.Store, target string, overwrite bool) (export.Summary, error) {
+		config := config
+		config.Open, config.Target, config.Overwrite = below(store), target, overwrite
+		return export.Run(t.Context(), config, local.Options{Workers: 1, Attempts: 1})
+	}
+	whole, err := run(world, "/out/whole", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := contents(t, world, "out/whole")
+	for n := 1; ; n++ {
+		f := fault.New(world, fault.CrashAt(n, action))
+		// Every other export replaces one that is there.
+		overwrite := n%2 == 0
+		if overwrite {
+			if err := copyBelow(t.Context(), world, "out/whole", "out/snap"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		t.Logf("%s: killed at %d points", format, points)
-		if points < 9 {
-			t.Errorf("%s: only %d points", format, points)
+		_, err := run(f, "/out/snap", overwrite)
+		if !f.Crashed() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return points
+		}
+		points++
+		left := contents(t, world, "out/snap")
+		kept := 0
+		for name, text := range left {
+			if strings.HasPrefix(name, "_sluice_export/done/") && text != "" {
+				kept++
+			}
+			if strings.HasPrefix(name, "_sluice") {
+				delete(left, name)
+			}
+		}
+		if _, ok := left[export.Successful]; ok && !maps.Equal(left, want) {
+			t.Fatalf("%s, %s operation %d: _SUCCESS stands beside %q", c.name, action, n, slices.Sorted(maps.Keys(left)))
+		}
+		sum, err := run(world, "/out/snap", overwrite)
+		_, published := left[export.Successful]
+		switch {
+		case overwrite && err == nil:
+		case published && kept == 0 && errors.Is(err, export.ErrTargetExists): // all was done
+		case err != nil:
+			t.Fatalf("%s, %s operation %d: the next run: %v", c.name, action, n, err)
+		}
+		if !published && sum.Kept != kept {
+			t.Errorf("%s, %s operation %d: %d tasks were done, %d are kept", c.name, action, n, kept, sum.Kept)
+		}
+		if err == nil && !published && (sum.Stats.Rows != whole.Stats.Rows || len(sum.Files) != len(whole.Files)) {
+			t.Errorf("%s, %s operation %d: the next run says %d rows in %d files", c.name, action, n, sum.Stats.Rows, len(sum.Files))
+		}
+		if got := contents(t, world, "out/snap"); !maps.Equal(got, want) {
+			t.Fatalf("%s, %s operation %d: the next run gives %q, want %q", c.name, action, n, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+		}
+		if err := storage.RemoveAll(t.Context(), world, "out/snap"); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
 
-// onlyMarkMore: the export is whole, and died before it removed the mark of its work.
-func onlyMarkMore(left, want []string) bool {
-	rest := slices.DeleteFunc(slices.Clone(left), func(n string) bool { return strings.HasPrefix(n, "_sluice") })
-	return slices.Equal(shapes(rest), want)
+func copyBelow(ctx context.Context, world storage.Store, from, to string) error {
+	var names []string
+	for info, err := range world.List(ctx, from, storage.ListOptions{Recursive: true}) {
+		if err != nil {
+			return err
+		}
+		names = append(names, info.Name)
+	}
+	for _, name := range names {
+		if err := world.Copy(ctx, name, to+strings.TrimPrefix(name, from)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// contents gives the objects below a folder, without the tokens of runs in names and times in properties.
+func contents(t *testing.T, s storage.Store, prefix string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, name := range names(t, s, prefix) {
+		text, err := storage.ReadAll(t.Context(), s, prefix+"/"+name, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, "hoodie.properties") {
+			text = regexp.MustCompile("(?m)^#.*$").ReplaceAll(text, nil)
+		}
+		out[shapes([]string{name})[0]] = string(text)
+	}
+	return out
 }
 
 // shapes takes the token of a run out of file names.

@@ -17,6 +17,8 @@ type ParquetOptions struct {
 	Int96       bool   // timestamps as INT96, as Spark's default is
 	// RowGroupRows bounds the rows of a row group; 0 means DefaultRowGroupRows.
 	RowGroupRows int64
+	// RowGroupBytes closes a row group that has grown this large in memory; 0 means 32 MiB.
+	RowGroupBytes int64
 }
 
 // DefaultRowGroupRows keeps what a writer holds of a row group at some tens of megabytes with common rows, and gives readers
@@ -30,46 +32,133 @@ const rowGroupBytes = 32 << 20
 // INT32, INT64 or fixed bytes by precision, timestamps INT64 microseconds in UTC, lists of three levels.
 type ParquetFile struct {
 	w      *pqarrow.FileWriter
+	out    io.Writer
+	o      ParquetOptions
 	schema *arrow.Schema
-	begun  bool
 }
 
 // NewParquet starts a file on w, which stays open when the file is closed.
 func NewParquet(w io.Writer, schema *arrow.Schema, o ParquetOptions) (*ParquetFile, error) {
-	codec := map[string]compress.Compression{
-		"snappy": compress.Codecs.Snappy, "zstd": compress.Codecs.Zstd, "gzip": compress.Codecs.Gzip, "none": compress.Codecs.Uncompressed,
-	}
-	c, ok := codec[o.Compression]
-	if !ok {
+	if _, ok := parquetCodec(o.Compression); !ok {
 		return nil, fmt.Errorf("parquet compression %q: use snappy, zstd, gzip or none", o.Compression)
 	}
 	if o.RowGroupRows == 0 {
 		o.RowGroupRows = DefaultRowGroupRows
 	}
-	optional := optionalSchema(schema)
-	props := parquet.NewWriterProperties(parquet.WithCompression(c), parquet.WithMaxRowGroupLength(o.RowGroupRows),
-		parquet.WithStoreDecimalAsInteger(true), parquet.WithCreatedBy("sluice"), parquet.WithRootName("spark_schema"))
-	arrowProps := pqarrow.NewArrowWriterProperties(pqarrow.WithCoerceTimestamps(arrow.Microsecond), pqarrow.WithDeprecatedInt96Timestamps(o.Int96))
-	fw, err := pqarrow.NewFileWriter(optional, nopCloser{w}, props, arrowProps)
-	if err != nil {
-		return nil, err
+	if o.RowGroupBytes == 0 {
+		o.RowGroupBytes = rowGroupBytes
 	}
-	return &ParquetFile{w: fw, schema: optional}, nil
+	f := &ParquetFile{out: w, o: o, schema: optionalSchema(schema)}
+	_, err := pqarrow.ToParquet(f.schema, f.properties(nil), f.arrowProperties())
+	return f, err
+}
+
+func (f *ParquetFile) arrowProperties() pqarrow.ArrowWriterProperties {
+	return pqarrow.NewArrowWriterProperties(pqarrow.WithCoerceTimestamps(arrow.Microsecond), pqarrow.WithDeprecatedInt96Timestamps(f.o.Int96))
+}
+
+func parquetCodec(name string) (codec compress.Compression, ok bool) {
+	codec, ok = map[string]compress.Compression{
+		"snappy": compress.Codecs.Snappy, "zstd": compress.Codecs.Zstd, "gzip": compress.Codecs.Gzip, "none": compress.Codecs.Uncompressed,
+	}[name]
+	return codec, ok
+}
+
+// properties are those of the file. Columns in plain get no dictionary.
+func (f *ParquetFile) properties(plain []string) *parquet.WriterProperties {
+	codec, _ := parquetCodec(f.o.Compression)
+	all := []parquet.WriterProperty{
+		parquet.WithCompression(codec), parquet.WithMaxRowGroupLength(f.o.RowGroupRows), parquet.WithStoreDecimalAsInteger(true),
+		parquet.WithCreatedBy("sluice"), parquet.WithRootName("spark_schema"),
+	}
+	for _, name := range plain {
+		all = append(all, parquet.WithDictionaryFor(name, false))
+	}
+	return parquet.NewWriterProperties(all...)
+}
+
+// begin starts the file. The first rows tell which columns a dictionary would be of no use to: building one that is given up
+// costs more than all else.
+func (f *ParquetFile) begin(first arrow.RecordBatch) (err error) {
+	var plain []string
+	if first != nil {
+		for i, c := range first.Columns() {
+			if distinctive(c) {
+				plain = append(plain, first.ColumnName(i))
+			}
+		}
+	}
+	f.w, err = pqarrow.NewFileWriter(f.schema, nopCloser{f.out}, f.properties(plain), f.arrowProperties())
+	return err
 }
 
 // Write appends a batch.
 func (f *ParquetFile) Write(batch arrow.RecordBatch) error {
 	same := array.NewRecordBatch(f.schema, batch.Columns(), batch.NumRows())
 	defer same.Release()
-	if f.begun && f.w.RowGroupTotalBytesWritten() > rowGroupBytes {
+	switch {
+	case f.w == nil:
+		if err := f.begin(same); err != nil {
+			return err
+		}
+	case f.w.RowGroupTotalBytesWritten() > f.o.RowGroupBytes:
 		f.w.NewBufferedRowGroup()
 	}
-	f.begun = true
 	return f.w.WriteBuffered(same)
 }
 
 // Close completes the file.
-func (f *ParquetFile) Close() error { return f.w.Close() }
+func (f *ParquetFile) Close() error {
+	if f.w == nil {
+		if err := f.begin(nil); err != nil {
+			return err
+		}
+	}
+	return f.w.Close()
+}
+
+const (
+	// sampleRows of the first batch tell whether a column's values repeat. Fewer rows than minSample tell nothing.
+	sampleRows = 4096
+	minSample  = 256
+)
+
+// distinctive reports whether most values of a column occur once only.
+func distinctive(col arrow.Array) bool {
+	n := min(col.Len(), sampleRows)
+	if n < minSample {
+		return false
+	}
+	switch c := col.(type) {
+	case *array.Int64:
+		return mostDiffer(c.Int64Values()[:n])
+	case *array.Int32:
+		return mostDiffer(c.Int32Values()[:n])
+	case *array.Float64:
+		return mostDiffer(c.Float64Values()[:n])
+	case *array.Float32:
+		return mostDiffer(c.Float32Values()[:n])
+	case *array.Timestamp:
+		return mostDiffer(c.TimestampValues()[:n])
+	case *array.Decimal128:
+		return mostDiffer(c.Values()[:n])
+	case *array.String:
+		values := make([]string, n)
+		for i := range values {
+			values[i] = c.Value(i)
+		}
+		return mostDiffer(values)
+	}
+	return false
+}
+
+func mostDiffer[T comparable](values []T) bool {
+	seen := make(map[T]struct{}, len(values))
+	for _, v := range values {
+		seen[v] = struct{}{}
+	}
+	return len(seen) > len(values)*3/4
+}
 
 // nopCloser keeps the Parquet writer from closing what it writes to.
 type nopCloser struct{ io.Writer }

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"slices"
@@ -18,37 +19,66 @@ const defaultPartition = "__HIVE_DEFAULT_PARTITION__"
 
 // layout says into which folders the rows of an export go and which columns its files hold.
 type layout struct {
-	keep   []string // columns of the files, in order
-	fields []string // columns that make the folders, in order; they are not in keep
-	names  []string // the folder names of fields: the spelling that was asked for
+	columns *arrow.Schema // of the table
+
+	keep   []string                                       // columns of the files, in order
+	names  []string                                       // of the levels of folders: the spelling that was asked for
+	fields []string                                       // columns that make the folders, in order
+	derive func(arrow.RecordBatch) ([]arrow.Array, error) // makes the folders' values of fields; nil: they are the values
 }
 
-// newLayout checks the partitioning that was asked for against the columns of the table (meta columns first). The texts
-// of refusals name what the original names, and what can be used instead.
-func newLayout(c *Config, columns *arrow.Schema) (layout, error) {
-	user := make([]string, 0, columns.NumFields())
-	for _, f := range columns.Fields() {
-		if !schema.IsMeta(f.Name) {
-			user = append(user, f.Name)
+// read gives the columns to read: those of the files, then those that only folders need.
+func (l *layout) read() []string {
+	out := slices.Clone(l.keep)
+	for _, f := range l.fields {
+		if !slices.Contains(out, f) {
+			out = append(out, f)
 		}
 	}
+	return out
+}
+
+// newLayout checks the columns and the partitioning that were asked for against the columns of the table (meta columns
+// first). The texts of refusals name what the original names, and what can be used instead.
+func newLayout(c *Config, columns *arrow.Schema) (layout, error) {
+	l := layout{columns: columns, keep: names(columns)}
 	kind, arg, _ := strings.Cut(c.Partitioner, ":")
+	registered := c.Partitioners[c.Partitioner]
+	if c.Partitioner == "" && !c.KeepMeta {
+		l.keep = slices.DeleteFunc(l.keep, schema.IsMeta)
+	}
+	from := l.keep // where fields are looked for
+	if c.Columns != nil {
+		if err := l.choose(c.Columns); err != nil {
+			return l, err
+		}
+	}
 	switch {
+	case registered != nil:
+		return l, l.plan(registered)
+	case strings.HasPrefix(c.Partitioner, expressionPrefix):
+		e, err := Expression(strings.TrimPrefix(c.Partitioner, expressionPrefix))
+		if err != nil {
+			return l, err
+		}
+		return l, l.plan(e)
 	case kind == "hoodie-partition-path":
 		if arg == "" {
 			arg = "date"
 		}
-		keep := slices.DeleteFunc(names(columns), func(n string) bool { return n == schema.PartitionPath })
-		return layout{keep: keep, fields: []string{schema.PartitionPath}, names: []string{arg}}, nil
+		l.take(schema.PartitionPath, arg)
+		return l, nil
 	case kind == "fields":
-		return fieldsLayout(strings.Split(arg, ","), names(columns), columns)
+		return l, l.takeFields(strings.Split(arg, ","), from)
 	case c.Partitioner != "":
-		return layout{}, fmt.Errorf("output partitioner %q is a class of the Java tool and can't be loaded here: use hoodie-partition-path[:<column>] "+
-			"(partition by the table's own partition path), fields:<a>,<b>, or --output-partition-field <column>", c.Partitioner)
+		return layout{}, classError(c.Partitioner)
 	case c.PartitionField != "":
-		return fieldsLayout([]string{c.PartitionField}, user, columns)
+		if find(from, c.PartitionField) != "" { // a name with a comma in it
+			return l, l.takeFields([]string{c.PartitionField}, from)
+		}
+		return l, l.takeFields(strings.Split(c.PartitionField, ","), from)
 	}
-	return layout{keep: user}, nil
+	return l, nil
 }
 
 func names(s *arrow.Schema) []string {
@@ -59,28 +89,112 @@ func names(s *arrow.Schema) []string {
 	return out
 }
 
-func fieldsLayout(asked, keep []string, columns *arrow.Schema) (layout, error) {
-	l := layout{keep: slices.Clone(keep)}
+// find gives the column of a name, in any letter case where it has no exact one; empty when there is none.
+func find(in []string, name string) string {
+	if slices.Contains(in, name) {
+		return name
+	}
+	if i := slices.IndexFunc(in, func(n string) bool { return strings.EqualFold(n, name) }); i >= 0 {
+		return in[i]
+	}
+	return ""
+}
+
+// choose makes the wanted columns those of the files.
+func (l *layout) choose(wanted []string) error {
+	var keep []string
+	for _, name := range wanted {
+		found := find(names(l.columns), strings.TrimSpace(name))
+		if found == "" {
+			return fmt.Errorf("%w: %q; the table has %s", ErrNoSuchColumn, name, strings.Join(names(l.columns), ", "))
+		}
+		if !slices.Contains(keep, found) {
+			keep = append(keep, found)
+		}
+	}
+	l.keep = keep
+	return nil
+}
+
+// values gives the values of the folders of a batch, one column for each name. release lets go of what was made for it.
+func (l *layout) values(batch arrow.RecordBatch) (values []arrow.Array, release func(), err error) {
+	fields := make([]arrow.Field, len(l.fields))
+	columns := make([]arrow.Array, len(l.fields))
+	for i, f := range l.fields {
+		at := batch.Schema().FieldIndices(f)
+		if len(at) != 1 {
+			return nil, nil, fmt.Errorf("%d columns are named %s", len(at), f)
+		}
+		fields[i], columns[i] = batch.Schema().Field(at[0]), batch.Column(at[0])
+	}
+	if l.derive == nil {
+		return columns, func() {}, nil
+	}
+	in := array.NewRecordBatch(arrow.NewSchema(fields, nil), columns, batch.NumRows())
+	defer in.Release()
+	if values, err = l.derive(in); err != nil {
+		return nil, nil, err
+	}
+	release = func() {
+		for _, v := range values {
+			v.Release()
+		}
+	}
+	for _, v := range values {
+		if len(values) != len(l.names) || v.Len() != int(batch.NumRows()) || !partitionable(v.DataType()) {
+			release()
+			return nil, nil, fmt.Errorf("the output partitioner gave a column of %s with %d rows, %d of %d columns for a batch of %d rows", v.DataType(), v.Len(), len(values), len(l.names), batch.NumRows())
+		}
+	}
+	return values, release, nil
+}
+
+// plan asks a partitioner.
+func (l *layout) plan(p Partitioner) error {
+	all, err := p.Partition(l.columns)
+	if err != nil {
+		return err
+	}
+	if len(all.Names) == 0 || all.Values == nil {
+		return errors.New("the output partitioner gives no folders; leave it out")
+	}
+	for _, name := range slices.Concat(all.Read, all.Drop) {
+		if !l.columns.HasField(name) {
+			return fmt.Errorf("%w: the output partitioner asks for %q; the table has %s", ErrNoSuchColumn, name, strings.Join(names(l.columns), ", "))
+		}
+	}
+	l.names, l.fields, l.derive = all.Names, all.Read, all.Values
+	l.keep = slices.DeleteFunc(slices.Clone(l.keep), func(n string) bool { return slices.Contains(all.Drop, n) })
+	if len(l.keep) == 0 {
+		return errors.New("the output partitioner leaves no column for the files")
+	}
+	return nil
+}
+
+// take makes a column one of folders, under a name.
+func (l *layout) take(column, name string) {
+	l.fields = append(l.fields, column)
+	l.names = append(l.names, name)
+	l.keep = slices.DeleteFunc(slices.Clone(l.keep), func(n string) bool { return n == column })
+}
+
+func (l *layout) takeFields(asked, from []string) error {
 	for _, name := range asked {
-		i := slices.IndexFunc(l.keep, func(n string) bool { return n == name })
-		if i < 0 {
-			i = slices.IndexFunc(l.keep, func(n string) bool { return strings.EqualFold(n, name) })
+		name = strings.TrimSpace(name)
+		found := find(from, name)
+		if found == "" || slices.Contains(l.fields, found) {
+			return fmt.Errorf("%w: output partition field %q; the columns that can be used are %s", ErrNoSuchColumn, name, strings.Join(usable(from, l.columns), ", "))
 		}
-		if i < 0 {
-			return l, fmt.Errorf("%w: output partition field %q; the columns that can be used are %s", ErrNoSuchColumn, name, strings.Join(usable(keep, columns), ", "))
-		}
-		f, _ := columns.FieldsByName(l.keep[i])
+		f, _ := l.columns.FieldsByName(found)
 		if !partitionable(f[0].Type) {
-			return l, fmt.Errorf("column %s is of type %s, which can't be a folder name; the columns that can be used are %s", l.keep[i], f[0].Type, strings.Join(usable(keep, columns), ", "))
+			return fmt.Errorf("column %s is of type %s, which can't be a folder name; the columns that can be used are %s", found, f[0].Type, strings.Join(usable(from, l.columns), ", "))
 		}
-		l.fields = append(l.fields, l.keep[i])
-		l.names = append(l.names, name)
-		l.keep = slices.Delete(l.keep, i, i+1)
+		l.take(found, name)
 	}
 	if len(l.keep) == 0 {
-		return l, fmt.Errorf("partitioning by all columns (%s) leaves no column for the files", strings.Join(asked, ", "))
+		return fmt.Errorf("partitioning by all columns (%s) leaves no column for the files", strings.Join(asked, ", "))
 	}
-	return l, nil
+	return nil
 }
 
 func usable(keep []string, columns *arrow.Schema) []string {
@@ -137,9 +251,14 @@ func partitionText(col arrow.Array, row int, zone *time.Location) string {
 		if dt.TimeZone != "" {
 			t = t.In(zone)
 		}
-		return strings.TrimSuffix(strings.TrimRight(t.Format("2006-01-02 15:04:05.000000"), "0"), ".")
+		return sqlTime(t)
 	}
 	return col.ValueStr(row) // boolean, integers, times
+}
+
+// sqlTime is a timestamp as Spark's cast to text gives it.
+func sqlTime(t time.Time) string {
+	return strings.TrimSuffix(strings.TrimRight(t.Format("2006-01-02 15:04:05.000000"), "0"), ".")
 }
 
 func plainDecimal(unscaled *big.Int, scale int32) string {

@@ -8,19 +8,14 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/sluicelake/sluice/engine"
 	"github.com/sluicelake/sluice/engine/local"
-	"github.com/sluicelake/sluice/hudi"
-	"github.com/sluicelake/sluice/hudi/filegroup"
 	"github.com/sluicelake/sluice/hudi/read"
-	"github.com/sluicelake/sluice/orc"
 	"github.com/sluicelake/sluice/storage"
-	"github.com/sluicelake/sluice/storage/open"
 )
 
 // Summary is what an export did.
@@ -28,6 +23,8 @@ type Summary struct {
 	Instant string       // that the rows are of
 	Files   []string     // written, relative to the target; _SUCCESS is not among them
 	Stats   engine.Stats // rows are those of the files written; a hudi copy counts none
+	// Kept counts the tasks that an earlier, unfinished run had done already. What they wrote is in Files and Stats.
+	Kept int
 	// WithLogs and LogOnly count the file groups whose log files a read-optimized export left out.
 	WithLogs, LogOnly int
 	// Copied counts the base files whose column chunks were copied into Parquet files without decoding them, Decoded the
@@ -38,13 +35,24 @@ type Summary struct {
 
 // written is what a task wrote.
 type written struct {
-	Files   []string       `json:"files"`
+	Files   []wrote        `json:"files"`
 	Copied  int            `json:"copied,omitempty"`
 	Decoded map[string]int `json:"decoded,omitempty"`
 }
 
+// wrote is a file of the target.
+type wrote struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+	Rows int64  `json:"rows,omitempty"`
+}
+
 // Run exports a table. It checks in the order of the original: options, target, source, commits, partitions; then it writes,
-// and puts _SUCCESS last. On an error it removes what it wrote.
+// and puts _SUCCESS last.
+//
+// A run that fails or is killed after it has done a part leaves that part and a note of it in the target. The next run with
+// the same arguments goes on from there, at the same instant; one with other arguments is refused. A run that fails before
+// any part is done, or in a way in which it would fail again, removes what it wrote.
 func Run(ctx context.Context, c Config, opts local.Options) (sum Summary, err error) {
 	start := time.Now()
 	if opts.Observe == nil {
@@ -53,6 +61,7 @@ func Run(ctx context.Context, c Config, opts local.Options) (sum Summary, err er
 	defer func() {
 		opts.Observe(engine.Finished{Job: "export", Stats: sum.Stats, Wall: time.Since(start), Err: err})
 	}()
+	asked := c
 	if err := c.setDefaults(); err != nil {
 		return sum, err
 	}
@@ -60,25 +69,40 @@ func Run(ctx context.Context, c Config, opts local.Options) (sum Summary, err er
 		opts.Workers = c.Parallelism
 	}
 	j := &job{cfg: c, observe: opts.Observe}
-	if err := j.checkTarget(ctx); err != nil {
+	if j.remote, err = farAway(j, asked, opts); err != nil {
 		return sum, err
 	}
-	if err := j.plan(ctx); err != nil {
+	inside := local.New(engine.Handlers{taskRows: j.rowsTask, taskCopy: j.copyTask}, opts)
+	var pool engine.Engine = inside
+	if j.remote != nil {
+		pool = j.remote
+	}
+	if err := j.prepare(ctx, inside.Workers()); err != nil {
 		return sum, err
 	}
-	pool := local.New(engine.Handlers{taskRows: j.rowsTask, taskCopy: j.copyTask}, opts)
-	tasks, err := j.tasks(ctx, pool.Workers())
-	if err != nil {
-		return sum, err
+	if j.complete {
+		sum.Instant = j.plan.Instant
+		return sum, j.clearState(ctx)
 	}
 	sum.Instant, sum.WithLogs, sum.LogOnly = j.snap.Instant(), j.withLogs, j.logOnly
-	if err := j.begin(ctx); err != nil {
-		return sum, err
+	return sum, j.perform(ctx, pool, &sum)
+}
+
+// prepare decides everything, and writes nothing.
+func (j *job) prepare(ctx context.Context, workers int) error {
+	if err := j.checkTarget(ctx); err != nil || j.complete {
+		return err
 	}
-	if err := j.execute(ctx, pool, tasks, &sum); err != nil {
-		return sum, errors.Join(err, j.undo())
+	if err := j.planSource(ctx); err != nil {
+		return err
 	}
-	return sum, nil
+	if j.plan == nil {
+		j.plan = &plan{Version: planVersion, Arguments: j.arguments, Instant: j.snap.Instant(), End: j.end, Token: uuid.NewString()}
+	}
+	if err := j.makeTasks(ctx, workers); err != nil {
+		return err
+	}
+	return j.checkEarlier()
 }
 
 // The kinds of task.
@@ -91,203 +115,156 @@ const (
 type job struct {
 	cfg     Config
 	target  storage.Store
+	parent  storage.Store // of the target's folder
+	base    string        // its name in there
 	observe engine.Observer
-	existed bool // the target held an earlier export that may be replaced
+
+	remote *remote // nil: tasks run in this process
+
+	source    storage.Store
+	arguments map[string]string
+	plan      *plan // what this run does; after checkTarget that of an earlier run, or nil
+	resumed   bool  // plan is that of an earlier run
+	replaces  bool  // the target holds something that goes first
+	complete  bool  // an earlier run died after _SUCCESS: there is nothing left but to tidy up
 
 	snap    *read.Plan
+	end     string // of a range of instants
 	layout  layout
 	columns []string
-	props   []byte // changed hoodie.properties of a copy; nil: copied as they are
-	late    []storage.Info
-	token   string // in the names of the files of this run
+	tasks   []engine.Task
+	late    []engine.Task // after all others: the timeline of a copy, which speaks of the data
+	props   []byte        // changed hoodie.properties of a copy; nil: copied as they are
 
 	withLogs, logOnly int
 }
 
-// checkTarget is check 3: the target must not exist, empty folders included.
-func (j *job) checkTarget(ctx context.Context) error {
-	parent, base, err := open.Split(j.cfg.Target)
+// perform does the work under a lease, and leaves the target whole, resumable, or as if it had never begun.
+func (j *job) perform(ctx context.Context, pool engine.Engine, sum *Summary) error {
+	lease, err := acquire(ctx, j.target, uuid.NewString(), j.cfg.Lease, j.cfg.Patience)
 	if err != nil {
-		return err
+		return j.busy(err)
 	}
-	up, err := j.cfg.Open(ctx, parent)
-	if err != nil {
-		return err
+	if err := j.begin(ctx, lease); err != nil {
+		return errors.Join(err, lease.release(context.WithoutCancel(ctx)))
 	}
-	holds := false
-	switch info, err := up.Stat(ctx, base); {
-	case err == nil && !info.Dir:
-		return &targetError{j.cfg.Target, "it is a file; choose a folder that does not exist"}
-	case err == nil:
-		holds = true // be it empty
-	case !errors.Is(err, storage.ErrNotExist):
-		return err
-	}
-	if j.target, err = j.cfg.Open(ctx, j.cfg.Target); err != nil {
-		return err
-	}
-	some, success, ours, err := j.look(ctx)
-	if err != nil {
-		return err
-	}
-	holds = holds || some
-	switch {
-	case !holds:
-		return nil
-	case !j.cfg.Overwrite && ours && !success:
-		return &targetError{j.cfg.Target, "an earlier export to it did not finish; give --overwrite to start again, or remove it"}
-	case !j.cfg.Overwrite:
-		return &targetError{j.cfg.Target, "choose another folder, or give --overwrite to replace an earlier export"}
-	case !success && !ours && !j.cfg.Copier:
-		return &targetError{j.cfg.Target, "it holds no " + Successful + ", so it is no export of ours and --overwrite does not touch it; remove it by hand"}
-	}
-	j.existed = true
-	return nil
-}
-
-// look lists the target's top folder.
-func (j *job) look(ctx context.Context) (holds, success, ours bool, err error) {
-	for info, err := range j.target.List(ctx, "", storage.ListOptions{}) {
-		if err != nil {
-			return holds, success, ours, err
-		}
-		holds = true
-		success = success || info.Name == Successful
-		ours = ours || info.Name == begun
-	}
-	return holds, success, ours, nil
-}
-
-// targetError is the original's refusal with a next step.
-type targetError struct{ target, next string }
-
-func (e *targetError) Error() string    { return ErrTargetExists.Error() + " (" + e.target + ")" }
-func (e *targetError) Unwrap() error    { return ErrTargetExists }
-func (e *targetError) NextStep() string { return e.next }
-
-// plan opens the source, pins the instant and decides what goes where.
-func (j *job) plan(ctx context.Context) error {
-	store, err := j.cfg.Open(ctx, j.cfg.Source)
-	if err != nil {
-		return err
-	}
-	t, err := hudi.Open(ctx, j.cfg.Source, hudi.Options{Zone: j.cfg.TableZone, Store: store})
-	if err != nil {
-		return err
-	}
-	if _, ok := t.Source().View.Latest(); !ok {
-		return ErrNoCommits
-	}
-	files, err := t.Source().Files(ctx)
-	if err != nil {
-		return err
-	}
-	if len(files.Partitions()) == 0 {
-		return ErrNoPartitions
-	}
-	q := read.Query{AsOf: j.cfg.AsOf, Mode: filegroup.ReadOptimized}
-	if j.cfg.Rows == Snapshot {
-		q.Mode = filegroup.Snapshot
-	}
-	if j.cfg.Begin != "" || j.cfg.End != "" {
-		if j.cfg.Format == Hudi {
-			return errors.New("a range of instants can't be exported as a table: choose parquet, json or csv")
-		}
-		q.Range = &read.Range{Begin: j.cfg.Begin, End: j.cfg.End}
-	}
-	if j.snap, err = t.Source().Plan(ctx, q); err != nil {
-		return err
-	}
-	if err := j.countLogs(ctx, t, q); err != nil {
-		return err
-	}
-	if j.cfg.Format == Hudi {
-		if j.cfg.PartitionField != "" || j.cfg.Partitioner != "" {
-			j.observe(engine.Noted{Text: "format hudi copies the table's own files: the output partitioning is ignored"})
-		}
+	working := lease.keep(ctx)
+	err = j.work(working, pool, lease, sum)
+	cause := context.Cause(working)
+	lease.stop()
+	if err == nil {
 		return nil
 	}
-	if j.layout, err = newLayout(&j.cfg, j.snap.Schema()); err != nil {
-		return err
+	if errors.Is(cause, errTaken) {
+		return errTaken // what is there is another run's now
 	}
-	j.columns = append(append([]string{}, j.layout.keep...), j.layout.fields...)
-	return nil
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	if len(sum.Files) == 0 && !j.resumed || errors.Is(err, engine.ErrRefused) {
+		if errors.Is(err, storage.ErrNoSpace) {
+			err = &unfinishedError{err: err, undone: true}
+		}
+		return errors.Join(err, j.undo(after))
+	}
+	return errors.Join(&unfinishedError{err: err}, lease.release(after))
 }
 
-// countLogs says how many file groups a read-optimized export is incomplete for.
-func (j *job) countLogs(ctx context.Context, t *hudi.Table, q read.Query) error {
-	if j.cfg.Rows != ReadOptimized || t.Config().Type != "MERGE_ON_READ" || q.Range != nil {
-		return nil
-	}
-	q.Mode = filegroup.Snapshot
-	whole, err := t.Source().Plan(ctx, q)
-	if err != nil {
-		return err
-	}
-	j.withLogs, j.logOnly = logCounts(whole.Slices())
-	if j.withLogs+j.logOnly > 0 {
-		j.observe(engine.Noted{Text: fmt.Sprintf("WARNING: this is a read-optimized export of a merge-on-read table: %d file groups have log files that are not merged "+
-			"and %d file groups that consist of log files only are left out. Give --query-type snapshot to export every row.", j.withLogs, j.logOnly)})
-	}
-	return nil
-}
-
-// begin marks the target as ours, after clearing what an earlier export left in it.
-func (j *job) begin(ctx context.Context) error {
-	j.token = uuid.NewString()
-	if j.existed {
-		if err := storage.RemoveAll(ctx, j.target, ""); err != nil {
+// work writes. Only the owner of the target's lease may.
+func (j *job) work(ctx context.Context, pool engine.Engine, lease *lease, sum *Summary) error {
+	done := map[string]record{}
+	if j.resumed {
+		var err error
+		if done, err = j.records(ctx); err != nil {
 			return err
 		}
+		j.observe(engine.Noted{Text: fmt.Sprintf("going on with the export of instant %s that did not finish", j.plan.Instant)})
 	}
-	return putBytes(ctx, j.target, begun, []byte(j.token+"\n"))
-}
-
-func (j *job) execute(ctx context.Context, pool *local.Pool, tasks []engine.Task, sum *Summary) error {
-	var bytes int64
-	for _, t := range tasks {
-		bytes += t.Cost
-	}
-	j.observe(engine.Planned{Job: "export " + j.snap.Source().Config.Name, Tasks: len(tasks), Bytes: bytes})
-	collect := func(r engine.Result) error {
-		var out written
-		if err := json.Unmarshal(r.Out, &out); err != nil {
-			return err
-		}
-		sum.add(out)
-		sum.Stats.Add(r.Stats)
-		return nil
-	}
-	if err := pool.Run(ctx, tasks, collect); err != nil {
+	names, err := j.execute(ctx, pool, done, sum)
+	if err != nil {
 		return err
 	}
 	if j.cfg.Explain {
 		j.explain(sum)
 	}
-	if len(j.late) > 0 { // the timeline comes after the data that it speaks of
-		late, err := j.copyTasks(j.late, "timeline")
-		if err != nil {
-			return err
+	return j.publish(ctx, lease, names)
+}
+
+// execute runs the tasks that are not done, and gives what all of them wrote, by name.
+func (j *job) execute(ctx context.Context, pool engine.Engine, done map[string]record, sum *Summary) (map[string]wrote, error) {
+	var bytes int64
+	for _, t := range j.tasks {
+		bytes += t.Cost
+	}
+	j.observe(engine.Planned{Job: "export " + j.snap.Source().Config.Name, Tasks: len(j.tasks), Bytes: bytes})
+	names := map[string]wrote{}
+	add := func(out written, stats engine.Stats) {
+		for _, f := range out.Files {
+			names[f.Name] = f
 		}
-		if err := pool.Run(ctx, late, collect); err != nil {
-			return err
-		}
+		sum.add(out, stats)
+	}
+	if err := j.runTasks(ctx, pool, func() []engine.Task { return j.tasks }, done, sum, add); err != nil {
+		return nil, err
+	}
+	if err := j.runTasks(ctx, pool, func() []engine.Task { return j.late }, done, sum, add); err != nil {
+		return nil, err
 	}
 	if j.props != nil {
 		name := path.Join(".hoodie", "hoodie.properties")
 		if err := putBytes(ctx, j.target, name, j.props); err != nil {
-			return err
+			return nil, err
 		}
-		sum.Files = append(sum.Files, name)
+		add(written{Files: []wrote{{Name: name, Size: int64(len(j.props))}}}, engine.Stats{})
 	}
-	if err := putBytes(ctx, j.target, Successful, nil); err != nil {
-		return err
-	}
-	return j.target.Delete(ctx, begun)
+	return names, nil
 }
 
-func (s *Summary) add(out written) {
-	s.Files = append(s.Files, out.Files...)
+// runTasks runs those of a list of tasks that are not done. When a file of the source is gone, it looks once more.
+func (j *job) runTasks(ctx context.Context, pool engine.Engine, list func() []engine.Task, done map[string]record, sum *Summary, add func(written, engine.Stats)) error {
+	for attempt := 0; ; attempt++ {
+		var open []engine.Task
+		byID := map[string]engine.Task{}
+		for _, t := range list() {
+			r, ok := done[t.ID]
+			switch {
+			case ok && r.fresh: // of this run, and counted
+			case ok && r.Spec == digest([]engine.Task{t}):
+				add(r.Out, r.Stats)
+				sum.Kept++
+				r.fresh = true
+				done[t.ID] = r
+				j.observe(engine.Advanced{Rows: r.Stats.Rows, Bytes: t.Cost})
+			default:
+				open = append(open, t)
+				byID[t.ID] = t
+			}
+		}
+		err := pool.Run(ctx, open, func(res engine.Result) error {
+			var out written
+			if err := json.Unmarshal(res.Out, &out); err != nil {
+				return err
+			}
+			if err := j.recordDone(ctx, byID[res.ID], out, res.Stats); err != nil {
+				return err
+			}
+			done[res.ID] = record{Task: res.ID, fresh: true}
+			add(out, res.Stats)
+			return nil
+		})
+		if err == nil || !j.sourceGone(err) {
+			return err
+		}
+		if err := j.lookAgain(ctx, err, attempt); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Summary) add(out written, stats engine.Stats) {
+	for _, f := range out.Files {
+		s.Files = append(s.Files, f.Name)
+	}
+	s.Stats.Add(stats)
 	s.Copied += out.Copied
 	for why, n := range out.Decoded {
 		if s.Decoded == nil {
@@ -308,207 +285,27 @@ func (j *job) explain(sum *Summary) {
 	}
 }
 
-// undo removes what a failed run wrote: the target did not exist before it, or was ours to replace.
-func (j *job) undo() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := storage.RemoveAll(ctx, j.target, ""); err != nil {
-		return fmt.Errorf("and what was written to %s could not be removed: %w", j.cfg.Target, err)
-	}
-	return nil
+// unfinishedError is the failure of an export that can be finished, or begun again.
+type unfinishedError struct {
+	err    error
+	undone bool
 }
 
-// tasks cuts the work: files to copy, or packs of slices to read.
-func (j *job) tasks(ctx context.Context, workers int) ([]engine.Task, error) {
-	if j.cfg.Format != Hudi {
-		return j.rowTasks(workers)
-	}
-	data, meta, err := tableFiles(ctx, j.snap)
-	if err != nil {
-		return nil, err
-	}
-	if j.props, err = properties(j.snap.Source().Config, time.Now()); err != nil {
-		return nil, err
-	}
-	if j.props == nil {
-		meta = append(meta, storage.Info{Name: path.Join(".hoodie", "hoodie.properties")})
-	}
-	j.late = meta
-	return j.copyTasks(data, "data")
-}
+func (e *unfinishedError) Error() string { return e.err.Error() }
+func (e *unfinishedError) Unwrap() error { return e.err }
 
-// copyBytes and copyFiles bound a copy task: large enough that planning costs nothing beside the copy, small enough that
-// all workers have some.
-const (
-	copyBytes = 64 << 20
-	copyFiles = 200
-)
-
-func (j *job) copyTasks(files []storage.Info, kind string) ([]engine.Task, error) {
-	var tasks []engine.Task
-	var names []string
-	var cost int64
-	flush := func() error {
-		if len(names) == 0 {
-			return nil
-		}
-		spec, err := json.Marshal(names)
-		if err != nil {
-			return err
-		}
-		tasks = append(tasks, engine.Task{ID: fmt.Sprintf("%s-%05d", kind, len(tasks)), Kind: taskCopy, Cost: cost, Spec: spec})
-		names, cost = nil, 0
-		return nil
+// NextStep for a person: that of the failure itself, and that nothing has to be done twice.
+func (e *unfinishedError) NextStep() string {
+	again := "run the same command again to finish the export: what is complete is kept; --overwrite begins anew"
+	if e.undone {
+		return "make room and run the export again; what was written was removed"
 	}
-	for _, f := range files {
-		names = append(names, f.Name)
-		cost += f.Size
-		if cost >= copyBytes || len(names) >= copyFiles {
-			if err := flush(); err != nil {
-				return nil, err
-			}
-		}
+	var hinted interface{ NextStep() string }
+	if errors.As(e.err, &hinted) && hinted.NextStep() != "" {
+		return hinted.NextStep() + "; then " + again
 	}
-	return tasks, flush()
-}
-
-func (j *job) copyTask(ctx context.Context, task engine.Task, scope engine.Scope) (json.RawMessage, engine.Stats, error) {
-	var stats engine.Stats
-	var names []string
-	if err := json.Unmarshal(task.Spec, &names); err != nil {
-		return nil, stats, err
+	if errors.Is(e.err, storage.ErrNoSpace) {
+		return "make room, then " + again
 	}
-	for _, name := range names {
-		n, err := copyObject(ctx, j.snap.Source().Store, name, j.target, name)
-		if err != nil {
-			if errors.Is(err, storage.ErrNotExist) {
-				err = fmt.Errorf("%w: it was there when the export was planned, so a cleaner or another writer removed it; run the export again", err)
-			}
-			return nil, stats, err
-		}
-		stats.BytesRead += n
-		stats.BytesWritten += n
-		stats.Files++
-		scope.Progress(0, n)
-	}
-	out, err := json.Marshal(written{Files: names})
-	return out, stats, err
-}
-
-// The packing of slices into tasks follows Spark's of files into splits, so that an export of many small files does not
-// become many small files: up to packBytes, each file counted with openCost beside its bytes.
-const (
-	packBytes = 128 << 20
-	openCost  = 4 << 20
-)
-
-// pack is the spec of a rows task.
-type pack struct {
-	Number int               `json:"number"` // of the output file
-	Slices []filegroup.Slice `json:"slices"`
-}
-
-func (j *job) rowTasks(workers int) ([]engine.Task, error) {
-	reader, err := j.snap.Reader(read.ScanOptions{Columns: j.columns})
-	if err != nil {
-		return nil, err
-	}
-	slices := reader.Slices()
-	var total int64
-	for _, s := range slices {
-		total += s.Bytes() + openCost
-	}
-	limit := min(packBytes, max(openCost, total/int64(workers)))
-	var packs []pack
-	var cost int64
-	for _, s := range slices {
-		size := s.Bytes() + openCost
-		if len(packs) == 0 || cost+size > limit {
-			packs = append(packs, pack{Number: len(packs)})
-			cost = 0
-		}
-		last := &packs[len(packs)-1]
-		last.Slices = append(last.Slices, s)
-		cost += size
-	}
-	if len(packs) == 0 { // an empty table still gives one file, which says what its columns are
-		packs = append(packs, pack{})
-	}
-	tasks := make([]engine.Task, len(packs))
-	for i, p := range packs {
-		spec, err := json.Marshal(p)
-		if err != nil {
-			return nil, err
-		}
-		var bytes int64
-		for _, s := range p.Slices {
-			bytes += s.Bytes()
-		}
-		tasks[i] = engine.Task{ID: fmt.Sprintf("rows-%05d", i), Kind: taskRows, Cost: bytes, Spec: spec}
-	}
-	return tasks, nil
-}
-
-func (j *job) rowsTask(ctx context.Context, task engine.Task, scope engine.Scope) (json.RawMessage, engine.Stats, error) {
-	var stats engine.Stats
-	var p pack
-	if err := json.Unmarshal(task.Spec, &p); err != nil {
-		return nil, stats, err
-	}
-	reader, err := j.snap.Reader(read.ScanOptions{
-		Columns: j.columns, Memory: scope.Memory / 2, TempDir: scope.TempDir,
-		Progress: func(bytes int64) { stats.BytesRead += bytes; scope.Progress(0, bytes) },
-		Warn:     func(text string) { j.observe(engine.Noted{Text: text}) },
-	})
-	if err != nil {
-		return nil, stats, err
-	}
-	out, done := newSink(ctx, j, p.Number), written{}
-	rest := p.Slices
-	if j.splices() {
-		s := splicing{job: j, sink: out, reader: reader, scope: scope, stats: &stats}
-		if rest, err = s.run(ctx, p.Slices); err != nil {
-			return nil, stats, err
-		}
-		done.Copied, done.Decoded = s.copied, s.why
-	}
-	files, err := out.drain(reader, rest, func(rows int64) { stats.Rows += rows; scope.Progress(rows, 0) })
-	if errors.Is(err, orc.ErrUnsupported) { // a value that ORC has no form for: another try can't help
-		err = fmt.Errorf("%w: %w; choose another output format", engine.ErrRefused, err)
-	}
-	if err != nil {
-		return nil, stats, err
-	}
-	for _, f := range files {
-		done.Files = append(done.Files, f.Name)
-		stats.BytesWritten += f.Size
-	}
-	stats.Files = int64(len(files))
-	raw, err := json.Marshal(done)
-	return raw, stats, err
-}
-
-// fileName is the shape that Spark gives its files, for tools that read by pattern.
-func (j *job) fileName(dir string, number, part int, compression string) string {
-	join := "-"
-	if dir != "" {
-		join = "."
-	}
-	name := fmt.Sprintf("part-%05d-%s%sc%03d%s", number, j.token, join, part, suffix(j.cfg.Format, compression))
-	return path.Join(dir, name)
-}
-
-func suffix(f Format, compression string) string {
-	ext := "." + string(f)
-	switch {
-	case compression == "none":
-		return ext
-	case f == Parquet || f == ORC:
-		return "." + strings.ReplaceAll(compression, "gzip", "gz") + ext
-	case compression == "gzip":
-		return ext + ".gz"
-	case compression == "zstd":
-		return ext + ".zst"
-	}
-	return ext
+	return again
 }

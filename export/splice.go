@@ -40,7 +40,7 @@ type candidate struct {
 }
 
 // splices reports whether files of this export can be copied at all.
-func (j *job) splices() bool { return j.cfg.Format == Parquet && len(j.layout.fields) == 0 }
+func (j *job) splices() bool { return j.cfg.Format == Parquet && len(j.layout.names) == 0 }
 
 // run copies what can be copied of the slices and gives back the rest.
 func (s *splicing) run(ctx context.Context, slices []filegroup.Slice) (rest []filegroup.Slice, err error) {
@@ -170,7 +170,7 @@ func (s *splicing) copy(ctx context.Context, c *candidate) error {
 	}
 	if s.shape == nil {
 		s.shape = c.part
-		s.body = storage.Create(ctx, s.job.target, s.sink.next("", c.part.Codec()), storage.PutOptions{})
+		s.body = storage.Create(ctx, s.job.target, s.sink.next(c.part.Codec()), storage.PutOptions{})
 		o := splice.WriterOptions{Progress: func(n int64) { s.passed += n; s.scope.Progress(0, n) }}
 		if !s.job.snap.Source().Store.Traits().Dirs {
 			o.ReadAhead = remoteReads
@@ -201,6 +201,6 @@ func (s *splicing) finish() error {
 	if err := s.body.Close(); err != nil {
 		return err
 	}
-	s.sink.done = append(s.sink.done, s.body.Info())
+	s.sink.done = append(s.sink.done, wrote{Name: s.body.Info().Name, Size: s.body.Info().Size, Rows: s.writer.Rows()})
 	return nil
 }

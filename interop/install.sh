@@ -3,8 +3,8 @@
 #
 #   eval "$(interop/install.sh)"     # then: go test -tags interop ./interop/...
 #
-# Everything comes through the ordinary clients as this machine has set them up (pip, Maven, apt): a Python with Spark,
-# DuckDB, PyArrow and hudi-rs, and the Spark bundles of Apache Hudi. On Debian and its kin, missing system packages are
+# Everything comes through the ordinary clients as this machine has set them up (pip, Maven, npm, apt): a Python with Spark,
+# DuckDB, PyArrow and hudi-rs, the Spark bundles of Apache Hudi, Azurite and HDFS. On Debian and its kin, missing system packages are
 # installed too when the script runs as root; elsewhere it says what is missing.
 set -euo pipefail
 
@@ -89,9 +89,38 @@ pick_jars() {
   done
 }
 
+# Azurite, Microsoft's emulator of Azure Storage.
+pick_azurite() {
+  local version=3.37.0
+  azurite=$cache/azurite-$version/node_modules/.bin/azurite-blob
+  if [ -e "$cache/azurite-$version/done" ]; then return; fi
+  need npm nodejs npm
+  say "fetching Azurite $version"
+  rm -rf "$cache/azurite-$version"
+  npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$cache/azurite-$version" "azurite@$version" >&2 </dev/null ||
+    fail "npm could not install azurite@$version"
+  touch "$cache/azurite-$version/done"
+}
+
+# The jars of interop/stores/MiniCluster.java, named after what it asks for.
+pick_hadoop() {
+  local sum
+  sum=$(sha256sum <"$here/stores/pom.xml" | cut -c1-12)
+  hadoop=$cache/hadoop-$sum
+  if [ -e "$hadoop/done" ]; then return; fi
+  need mvn maven
+  say "fetching HDFS"
+  rm -rf "$hadoop"
+  mvn -q -B -f "$here/stores/pom.xml" org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
+    -DoutputDirectory="$hadoop" >&2 </dev/null || fail "Maven could not fetch what $here/stores/pom.xml names"
+  touch "$hadoop/done"
+}
+
 pick_java
 pick_python
 pick_jars
+pick_azurite
+pick_hadoop
 spark_jars=$("$python" -c 'import os, pyspark; print(os.path.join(os.path.dirname(pyspark.__file__), "jars"))')
 
 cat <<END
@@ -100,5 +129,7 @@ export SLUICE_CACHE='$cache'
 export SLUICE_INTEROP_PYTHON='$python'
 export SLUICE_INTEROP_SPARK_JARS='$spark_jars'
 export SLUICE_INTEROP_HUDI_JAR='$cache/jars/hudi-spark3.5-bundle_2.12-1.2.0.jar'
+export SLUICE_INTEROP_AZURITE='$azurite'
+export SLUICE_INTEROP_HADOOP_JARS='$hadoop'
 export SLUICE_INTEROP_HUDI_JAR_0_15='$cache/jars/hudi-spark3.5-bundle_2.12-0.15.0.jar'
 END

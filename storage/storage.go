@@ -3,8 +3,9 @@
 // A name is a slash-separated relative path ("2024-01-01/f1.parquet"). Every name passes [CheckName] before it reaches a
 // back end, so nothing in a table's own files can make us read or write outside the root of the store that was opened.
 //
-// Back ends live in sub-packages (local, mem, s3). Layers (retry, limit, count, fault) are a Store around a Store. All of
-// them pass the one suite in storage/storagetest. Package storage/open picks a back end for a URL.
+// Back ends live in sub-packages (local, mem, s3, gcs, azure, hdfs). Layers (ahead, retry, limit, count, fault, slow) are a
+// Store around a Store. All of them pass the one suite in storage/storagetest. Package storage/open picks a back end for a
+// URL.
 package storage
 
 import (

@@ -101,6 +101,20 @@ func (s *sub) Copy(ctx context.Context, from, to string) error {
 	return s.store.Copy(ctx, fullFrom, fullTo)
 }
 
+func (s *sub) CopyFrom(ctx context.Context, source Store, from, to string) (Info, error) {
+	fullTo, err := s.name("copy", to)
+	if err != nil {
+		return Info{}, err
+	}
+	info, err := CopyFromBelow(ctx, s.store, source, from, fullTo)
+	return s.inner(info), err
+}
+
+func (s *sub) Below(name string) (Store, string, error) {
+	full, err := s.name("open", name)
+	return s.store, full, err
+}
+
 func (s *sub) Traits() Traits { return s.store.Traits() }
 func (s *sub) URL() string    { return Join(s.store.URL(), s.prefix) }
 

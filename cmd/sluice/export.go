@@ -15,6 +15,7 @@ import (
 func (a *app) exportCommand() *cobra.Command {
 	var c export.Config
 	var format, rows, prefix, zone, timestamps, parallelism string
+	var on engineFlags
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Copy a table out at one instant: as a Hudi table, Parquet, ORC, JSON or CSV",
@@ -27,11 +28,14 @@ that it left out; --query-type snapshot takes every row of the instant, logs mer
 Formats: hudi copies the table's own files; parquet, orc, json (JSON Lines) and csv hold the table's columns without the _hoodie_ meta
 columns. Partition values and nulls are written as Spark writes them.
 
+` + engineHelp + `
 ` + exitHelp,
 		Example: `  sluice export --source-base-path s3://lake/orders --target-output-path /backup/orders --output-format parquet
   sluice export --source-base-path /data/orders --target-output-path /out/orders --output-format json \
-      --output-partition-field region --query-type snapshot --as-of "2026-11-29 10:00:00"`,
-		Args:        noWords,
+      --output-partition-field region --query-type snapshot --as-of "2026-11-29 10:00:00"
+  sluice export --source-base-path s3://lake/orders --target-output-path s3://backup/orders --output-format parquet \
+      --engine spark --master yarn -- --num-executors 20 --conf spark.executor.cores=2`,
+		Args:        on.words(noWords),
 		Annotations: map[string]string{javaAliases: "-pl=--parallelism -sp=--snapshot-prefix -tbp=--target-base-path"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := required(cmd, "target-output-path", "output-format", "source-base-path"); err != nil {
@@ -54,15 +58,18 @@ columns. Partition values and nulls are written as Spark writes them.
 			if c.Parallelism, err = strconv.Atoi(parallelism); err != nil {
 				return usagef(`"-pl": couldn't convert %q to an integer`, parallelism)
 			}
-			return a.runExport(cmd.Context(), c)
+			return a.runExport(cmd.Context(), c, on)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&c.Source, "source-base-path", "", "base path of the table (required)")
 	f.StringVar(&c.Target, "target-output-path", "", "folder of this snapshot; must not exist (required)")
 	f.StringVar(&format, "output-format", "", "hudi, parquet, orc, json or csv (required)")
-	f.StringVar(&c.PartitionField, "output-partition-field", "", "column by whose values the files are put into folders <column>=<value>")
-	f.StringVar(&c.Partitioner, "output-partitioner", "", "hoodie-partition-path[:<column>] keeps the table's own partitions; fields:<a>,<b> takes several columns")
+	f.StringSliceVar(&c.Columns, "columns", nil, "columns of the files in this order, comma-separated; default all but the meta columns")
+	f.StringVar(&c.Filter, "filter", "", "only rows for which this is true, in SQL: comparisons, in, like 'x%', is null, between, and, or, not")
+	f.BoolVar(&c.KeepMeta, "keep-meta", false, "keep the _hoodie_ meta columns, in front of the others")
+	f.StringVar(&c.PartitionField, "output-partition-field", "", "columns, comma-separated, by whose values the files are put into folders <column>=<value>")
+	f.StringVar(&c.Partitioner, "output-partitioner", "", "hoodie-partition-path[:<column>] keeps the table's own partitions; fields:<a>,<b> takes several columns; expr:<name> = <expression> computes (columns and meta columns are variables)")
 	f.StringVar(&parallelism, "parallelism", "0", "tasks at once (-pl); 0 means one for each CPU")
 	f.StringVar(&rows, "query-type", string(export.ReadOptimized), "read_optimized or snapshot: see above")
 	f.StringVar(&c.AsOf, "as-of", "", "instant or date; default the newest completed write")
@@ -74,6 +81,7 @@ columns. Partition values and nulls are written as Spark writes them.
 	f.StringVar(&prefix, "snapshot-prefix", "", "sub-folder of the target for this snapshot (-sp)")
 	f.BoolVar(&c.Overwrite, "overwrite", false, "replace a target that holds an earlier export")
 	f.BoolVar(&c.Explain, "verbose", false, "say of each base file that was decoded why its column chunks could not be copied as they are")
+	on.add(f)
 	onlyOnce(cmd)
 	f.SetNormalizeFunc(alias("target-base-path", "target-output-path"))
 	return cmd
@@ -82,22 +90,24 @@ columns. Partition values and nulls are written as Spark writes them.
 func (a *app) copyCommand() *cobra.Command {
 	c := export.Config{Format: export.Hudi, Copier: true}
 	var datePartitioned, fromMetadata bool
+	var on engineFlags
 	cmd := &cobra.Command{
 		Use:   "copy",
 		Short: "Copy a table's newest snapshot as a Hudi table (the older snapshot copier)",
 		Long: `Copy the newest snapshot of a table as a Hudi table, with the flags of HoodieSnapshotCopier. A table without a completed commit is
 no error: nothing is written and the exit code is 0. A target that exists is refused unless --overwrite is given.
 
+` + engineHelp + `
 ` + exitHelp,
 		Example: `  sluice copy --base-path s3://lake/orders --output-path /backup/orders
   sluice copy -bp /data/orders -op /backup/orders --overwrite`,
-		Args:        noWords,
+		Args:        on.words(noWords),
 		Annotations: map[string]string{javaAliases: "-bp=--base-path -op=--output-path -dp=--date-partitioned"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := required(cmd, "base-path", "output-path"); err != nil {
 				return err
 			}
-			err := a.runExport(cmd.Context(), c)
+			err := a.runExport(cmd.Context(), c, on)
 			if errors.Is(err, export.ErrNoCommits) {
 				a.note("no commits present in %s: nothing to copy", c.Source)
 				return nil
@@ -111,6 +121,7 @@ no error: nothing is written and the exit code is 0. A target that exists is ref
 	f.BoolVar(&c.Overwrite, "overwrite", false, "replace a target that exists")
 	f.BoolVar(&datePartitioned, "date-partitioned", false, "accepted for old command lines (-dp); partitions are found by their marker files")
 	f.BoolVar(&fromMetadata, "use-file-listing-from-metadata", false, "accepted for old command lines; partitions are listed from storage")
+	on.add(f)
 	onlyOnce(cmd)
 	return cmd
 }
@@ -120,7 +131,7 @@ func (a *app) note(format string, args ...any) {
 	p.printf(format+"\n", args...)
 }
 
-func (a *app) runExport(ctx context.Context, c export.Config) error {
+func (a *app) runExport(ctx context.Context, c export.Config, on engineFlags) error {
 	var err error
 	if c.TableZone, err = a.tableZone(); err != nil {
 		return err
@@ -130,6 +141,13 @@ func (a *app) runExport(ctx context.Context, c export.Config) error {
 	if err != nil {
 		return err
 	}
+	if c.Engine, opts.Workers, err = on.engine(ctx, opts, c.Source, c.Target); err != nil {
+		return err
+	}
 	_, err = export.Run(ctx, c, opts)
+	var usage *export.UsageError
+	if errors.As(err, &usage) {
+		return usageError{err}
+	}
 	return err
 }

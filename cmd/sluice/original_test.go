@@ -47,6 +47,7 @@ var elsewhere = map[string]string{
 	"case/partitioner_parquet":    "the same",
 	"case/partitioner_orc":        "the same",
 	"case/both":                   "the same",
+	"case/pf_two":                 "several fields, as partitioners of Spark have them; TestColumnsOfPartitionedExports",
 	"case/partitioner_wrongclass": "the same: refused, with another text",
 	"case/partitioner_hudi":       "ignored with a notice, as the original ignores it",
 	"case/fmt_HUDI":               "formats in any letter case (A.1)",

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,19 +14,7 @@ import (
 	"time"
 )
 
-// asProgram makes the test binary the program: a process of its own that can be killed.
-const asProgram = "SLUICE_TEST_AS_PROGRAM"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		code := run(ctx, os.Args[1:], console{in: os.Stdin, out: os.Stdout, err: os.Stderr})
-		stop()
-		os.Exit(code)
-	}
-	os.Exit(m.Run())
-}
-
+// program starts the program in a process of its own: the test binary, which TestMain makes it.
 func program(t *testing.T, out *strings.Builder, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -36,7 +22,6 @@ func program(t *testing.T, out *strings.Builder, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self, args...)
-	cmd.Env = append(os.Environ(), asProgram+"=1")
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/spf13/cobra"
 
 	"github.com/sluicelake/sluice/hudi/basefile"
@@ -31,6 +32,8 @@ type writeFlags struct {
 	confFlags
 	op, mode, input, types, name, tableType, format string
 	keys, partitions, ordering                      []string
+	recordKeys                                      []string
+	inPartition                                     string
 }
 
 func (a *app) writeCommand() *cobra.Command {
@@ -53,6 +56,7 @@ overwrite deletes the folder and begins anew, as Spark's save modes do.
 		Example: `  sluice write /data/orders orders.parquet --key id --partition region --ordering ts
   sluice write /data/orders changes.json --op upsert
   sluice write s3://lake/orders gone.csv --op delete
+  sluice write s3://lake/orders --op delete --record-keys 17,23 --hoodie-conf hoodie.index.type=GLOBAL_SIMPLE
   sluice write /data/orders --op delete_partition --hoodie-conf "hoodie.datasource.write.partitions.to.delete=region=eu*"`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.write(cmd.Context(), args[0], args[1:], f) },
@@ -67,6 +71,8 @@ overwrite deletes the folder and begins anew, as Spark's save modes do.
 	flags.StringSliceVar(&f.keys, "key", nil, "columns that identify a row")
 	flags.StringSliceVar(&f.partitions, "partition", nil, "columns that rows are partitioned by")
 	flags.StringSliceVar(&f.ordering, "ordering", nil, "columns that say which of two rows of one key is newer")
+	flags.StringSliceVar(&f.recordKeys, "record-keys", nil, "delete these record keys, as they are stored, instead of those of files")
+	flags.StringVar(&f.inPartition, "in-partition", "", "the partition path in which --record-keys are; without it a global index is needed")
 	flags.StringVarP(&f.format, "output", "o", "table", "table or json")
 	f.register(cmd)
 	return cmd
@@ -126,7 +132,7 @@ func (a *app) write(ctx context.Context, url string, files []string, f writeFlag
 	if err != nil {
 		return err
 	}
-	memory, err := a.budget()
+	budget, err := a.budget()
 	if err != nil {
 		return err
 	}
@@ -135,7 +141,7 @@ func (a *app) write(ctx context.Context, url string, files []string, f writeFlag
 		return err
 	}
 	show := &writeProgress{a: a, last: time.Now()}
-	result, err := operation.Run(ctx, store, kind, rows, operation.Options{Conf: options, Memory: memory, TempDir: a.tempDir, Zone: zone, Event: show.observe})
+	result, err := operation.Run(ctx, store, kind, rows, operation.Options{Conf: options, Memory: budget, TempDir: a.tempDir, Zone: zone, Event: show.observe})
 	if err != nil {
 		return err
 	}
@@ -228,6 +234,12 @@ func (a *app) rowsOf(ctx context.Context, files []string, f writeFlags, kind ope
 	if len(files) == 0 && kind == operation.DeletePartition {
 		return operation.Rows{}, nil
 	}
+	if len(f.recordKeys) > 0 {
+		if kind != operation.Delete || len(files) > 0 {
+			return operation.Rows{}, usagef("--record-keys is for --op delete without files")
+		}
+		return keyRows(f), nil
+	}
 	var types *schema.Type
 	if f.types != "" {
 		text, err := os.ReadFile(f.types)
@@ -267,6 +279,25 @@ func (a *app) rowsOf(ctx context.Context, files []string, f writeFlags, kind ope
 		}
 	}
 	return rows, nil
+}
+
+// keyRows are the rows of --record-keys.
+func keyRows(f writeFlags) operation.Rows {
+	fields := []arrow.Field{{Name: schema.RecordKey, Type: arrow.BinaryTypes.String}}
+	if f.inPartition != "" {
+		fields = append(fields, arrow.Field{Name: schema.PartitionPath, Type: arrow.BinaryTypes.String})
+	}
+	s := arrow.NewSchema(fields, nil)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, s)
+	defer b.Release()
+	for _, key := range f.recordKeys {
+		b.Field(0).(*array.StringBuilder).Append(key)
+		if f.inPartition != "" {
+			b.Field(1).(*array.StringBuilder).Append(f.inPartition)
+		}
+	}
+	batch := b.NewRecordBatch()
+	return operation.Rows{Schema: s, Batches: func(yield func(arrow.RecordBatch, error) bool) { yield(batch, nil) }}
 }
 
 func parquetOnly(files []string, input string) bool {
@@ -356,6 +387,10 @@ func (p *writeProgress) observe(e operation.Event) {
 		p.a.tell(e.Event)
 	case operation.Planned:
 		p.planned = e
+	case operation.Warned:
+		if !p.a.quiet {
+			_, _ = fmt.Fprintf(p.a.err, "note: %s\n", e.Text)
+		}
 	case operation.Progress:
 		p.Read += e.Read
 		p.Written += e.Written
@@ -375,7 +410,7 @@ func (p *writeProgress) observe(e operation.Event) {
 func (a *app) printWrite(url string, kind operation.Kind, r *operation.Result, wall time.Duration, format string) error {
 	doc := map[string]any{
 		"path": url, "operation": kind, "instant": r.Instant, "read": r.Read, "combined": r.Combined, "dropped": r.Dropped, "inserted": r.Inserted,
-		"updated": r.Updated, "deleted": r.Deleted, "files": r.Files, "bytes": r.Bytes, "seconds": wall.Seconds(),
+		"updated": r.Updated, "deleted": r.Deleted, "absent": r.Absent, "files": r.Files, "bytes": r.Bytes, "seconds": wall.Seconds(),
 	}
 	replaced := 0
 	if r.Commit != nil {

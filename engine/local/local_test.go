@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicelake/sluice/engine"
+	"github.com/sluicelake/sluice/engine/enginetest"
 	"github.com/sluicelake/sluice/engine/local"
 )
 
@@ -28,21 +29,14 @@ func square(_ context.Context, t engine.Task, _ engine.Scope) (json.RawMessage, 
 	return json.RawMessage(fmt.Sprint(n * n)), engine.Stats{Rows: 1}, nil
 }
 
-func TestEveryTaskIsDeliveredOnce(t *testing.T) {
-	pool := local.New(engine.Handlers{"square": square}, local.Options{Workers: 4})
-	sum, rows := 0, int64(0)
-	err := pool.Run(t.Context(), tasks(100), func(r engine.Result) error {
-		var n int
-		if err := json.Unmarshal(r.Out, &n); err != nil {
-			return err
-		}
-		sum += n
-		rows += r.Stats.Rows
-		return nil
+func TestConformance(t *testing.T) {
+	enginetest.Run(t, enginetest.Suite{
+		New: func(_ *testing.T, observe engine.Observer) engine.Engine {
+			return local.New(enginetest.Handlers(), local.Options{Workers: 4, Observe: observe})
+		},
+		Kill:   enginetest.Nowhere,
+		Shared: func(t *testing.T) string { return t.TempDir() },
 	})
-	if err != nil || sum != 328350 || rows != 100 { // 0²+…+99²
-		t.Fatalf("sum %d, rows %d, err %v", sum, rows, err)
-	}
 }
 
 func TestWorkersShareTheBudget(t *testing.T) {

@@ -390,7 +390,7 @@ func TestProjectionAndEvolution(t *testing.T) {
 	}
 	onlyNew := arrow.StructOf(arrow.Field{Name: "z", Type: arrow.PrimitiveTypes.Int32, Nullable: true})
 	check(t, data, one("s", onlyNew, true), `{"s":{"z":null}}`+"\n"+`{"s":{"z":null}}`+"\n"+`{"s":null}`)
-	for _, bad := range []basefile.ScanOptions{one("fresh", arrow.PrimitiveTypes.Int32, false), one("Name", arrow.PrimitiveTypes.Int32, true), one("id", arrow.BinaryTypes.String, true)} {
+	for _, bad := range []basefile.ScanOptions{one("fresh", arrow.PrimitiveTypes.Int32, false), one("Name", arrow.PrimitiveTypes.Int32, true), one("id", arrow.FixedWidthTypes.Boolean, true)} {
 		_, err := lines(t, data, bad, basefile.Options{})
 		if !errors.Is(err, schema.ErrEvolution) || !strings.Contains(err.Error(), "f.parquet") || !strings.Contains(err.Error(), bad.Columns.Field(0).Name) {
 			t.Errorf("%v: %v", bad.Columns, err)

@@ -122,7 +122,8 @@ func BenchmarkWriter(b *testing.B) {
 	}
 }
 
-// An update of neighbouring rows (recent keys) copies every row group but one; one of rows all over the file decodes all.
+// An update of neighbouring rows (recent keys) copies every row group but one; one of rows all over the file decodes all. Updated
+// rows keep their keys.
 func BenchmarkRewrite(b *testing.B) {
 	const batchRows, batches = 50000, 10
 	store, err := local.New(b.TempDir(), local.Options{})
@@ -130,39 +131,73 @@ func BenchmarkRewrite(b *testing.B) {
 		b.Fatal(err)
 	}
 	ctx := context.Background()
-	avro, some := wideBatch(b, 1000, batchRows/10)
+	avro, _ := wideBatch(b, 0, 1)
 	o := basefile.RewriteOptions{WriterOptions: basefile.WriterOptions{Schema: avro, Bloom: basefile.DefaultBloom(), Codec: "snappy", RowGroupBytes: 4 << 20}, FileName: "new.parquet"}
 	w, err := basefile.Create(ctx, store, "old.parquet", o.WriterOptions)
 	if err != nil {
 		b.Fatal(err)
 	}
+	var all []arrow.RecordBatch
 	for i := range batches {
 		_, batch := wideBatch(b, i*batchRows, batchRows)
 		if err := w.Write(batch); err != nil {
 			b.Fatal(err)
 		}
-		batch.Release()
+		all = append(all, batch)
 	}
 	if _, _, err := w.Close(); err != nil {
 		b.Fatal(err)
 	}
 	for _, c := range []struct {
-		name string
-		step int64
-	}{{"recent 1%", 1}, {"uniform 1%", 100}} {
+		name  string
+		rows  int64
+		step  int64
+		moved int64 // the new rows are those of so many rows before: their keys are others
+	}{{"recent 1%", 5000, 1, 0}, {"uniform 1%", 5000, 100, 0}, {"uniform 10%", 50000, 10, 0}, {"uniform 10%, other keys", 50000, 10, 1}} {
+		var changes []basefile.Change
+		for i := range c.rows {
+			row := batchRows*batches - 1 - (c.rows-1-i)*c.step
+			if n := len(changes); n == 0 || changes[n-1].Rows[0]/batchRows != row/batchRows {
+				changes = append(changes, basefile.Change{})
+			}
+			last := &changes[len(changes)-1]
+			last.Rows = append(last.Rows, row)
+		}
+		for i := range changes { // the new rows lie one behind the other
+			rows := changes[i].Rows
+			parts := make([]arrow.RecordBatch, len(rows))
+			for k, row := range rows {
+				parts[k] = all[row/batchRows].NewSlice(max(row%batchRows-c.moved, 0), max(row%batchRows-c.moved, 0)+1)
+			}
+			columns := make([]arrow.Array, all[0].NumCols())
+			for f := range columns {
+				one := make([]arrow.Array, len(parts))
+				for k := range parts {
+					one[k] = parts[k].Column(f)
+				}
+				if columns[f], err = array.Concatenate(one, memory.DefaultAllocator); err != nil {
+					b.Fatal(err)
+				}
+			}
+			changes[i].Batch = array.NewRecordBatch(all[0].Schema(), columns, int64(len(rows)))
+		}
 		b.Run(c.name, func(b *testing.B) {
 			copied := int64(0)
+			b.ReportAllocs()
+			cpu := cpuTime()
 			for range b.N {
 				old, err := basefile.Open(ctx, store, "old.parquet", basefile.Options{})
 				if err != nil {
 					b.Fatal(err)
 				}
-				change := basefile.Change{Batch: some}
-				for i := range some.NumRows() {
-					change.Rows = append(change.Rows, batchRows*batches-(some.NumRows()-i)*c.step)
-				}
-				some.Retain()
-				_, sum, err := basefile.Rewrite(ctx, old, store, "new.parquet", func(yield func(basefile.Change, error) bool) { yield(change, nil) }, nil, o)
+				_, sum, err := basefile.Rewrite(ctx, old, store, "new.parquet", func(yield func(basefile.Change, error) bool) {
+					for _, change := range changes {
+						change.Batch.Retain()
+						if !yield(change, nil) {
+							return
+						}
+					}
+				}, nil, o)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -171,7 +206,9 @@ func BenchmarkRewrite(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(b.N)*batchRows*batches/b.Elapsed().Seconds(), "rows/s")
+			rows := float64(b.N) * batchRows * batches
+			b.ReportMetric(rows/b.Elapsed().Seconds(), "rows/s")
+			b.ReportMetric(rows/(cpuTime()-cpu).Seconds(), "rows/cpu-s")
 			b.ReportMetric(float64(copied)/(batchRows*batches)*100, "%copied")
 		})
 	}

@@ -5,10 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"slices"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	pq "github.com/apache/arrow-go/v18/parquet/schema"
@@ -145,23 +144,10 @@ func (c *groupCopier) copy(ctx context.Context, g int) error {
 
 // noteKeys reads the record keys of a row group for the bloom filter and the key range.
 func (c *groupCopier) noteKeys(ctx context.Context, g int) error {
-	if c.w.keys.filter == nil {
+	if c.w.keys.filter == nil || c.w.keys.inherited {
 		return nil
 	}
-	key := c.w.columns.schema.Field(c.w.keys.column)
-	first := c.w.rows
-	for batch, err := range c.old.ScanRows(ctx, ScanOptions{Columns: arrow.NewSchema([]arrow.Field{key}, nil), RowGroups: []int{g}, Alloc: c.w.options.Alloc}) {
-		if err != nil {
-			return err
-		}
-		err = c.w.keys.addColumn(batch.Column(0).(*array.String), 0, int(batch.NumRows()), first)
-		first += batch.NumRows()
-		batch.Release()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.w.keys.addOld(ctx, c.old, ScanOptions{RowGroups: []int{g}, Alloc: c.w.options.Alloc}, c.w.rows, math.MaxInt64)
 }
 
 // chunkStart is the first byte of a column chunk: that of its dictionary, where it has one.

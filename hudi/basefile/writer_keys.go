@@ -1,6 +1,7 @@
 package basefile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -49,6 +50,10 @@ type keyNotes struct {
 	filter   *bloom.Filter // nil: keys are not looked at
 	any      bool
 	min, max string
+
+	options *BloomOptions
+	// inherited: the filter is that of an old file whose keys stay as they are. Rows that are written have their keys in it.
+	inherited bool
 }
 
 func (k *keyNotes) init(columns *arrow.Schema, o *BloomOptions) error {
@@ -59,15 +64,35 @@ func (k *keyNotes) init(columns *arrow.Schema, o *BloomOptions) error {
 	if len(at) != 1 || columns.Field(at[0]).Type.ID() != arrow.STRING {
 		return fmt.Errorf("a bloom filter needs the text column %s", schema.RecordKey)
 	}
-	k.column = at[0]
-	var err error
-	k.filter, err = bloom.New(o.Kind, o.Entries, o.FPP, o.Limit)
+	k.column, k.options = at[0], o
+	return k.restart()
+}
+
+// restart forgets all keys.
+func (k *keyNotes) restart() (err error) {
+	k.any, k.min, k.max, k.inherited = false, "", "", false
+	k.filter, err = bloom.New(k.options.Kind, k.options.Entries, k.options.FPP, k.options.Limit)
 	return err
+}
+
+// inherit takes the filter and the key range of a file, if the same keys would give the same.
+func (k *keyNotes) inherit(old File) {
+	if k.filter == nil || old.Rows() == 0 {
+		return
+	}
+	footer := old.KeyValue()
+	low, ok := footer[FooterMinKey]
+	high, too := footer[FooterMaxKey]
+	filter, there, err := bloom.FromFooter(footer)
+	if !ok || !too || !there || err != nil || CompareKeys(low, high) > 0 || !k.filter.Continue(filter, old.Rows()) {
+		return
+	}
+	k.any, k.min, k.max, k.inherited = true, low, high, true
 }
 
 // add notes the keys of runs of rows; first is the number of the first row in the file.
 func (k *keyNotes) add(batches []arrow.RecordBatch, runs []rowRun, first int64) error {
-	if k.filter == nil {
+	if k.filter == nil || k.inherited {
 		return nil
 	}
 	for _, r := range runs {
@@ -76,6 +101,26 @@ func (k *keyNotes) add(batches []arrow.RecordBatch, runs []rowRun, first int64) 
 			return err
 		}
 		first += r.rows
+	}
+	return nil
+}
+
+// addOld notes the keys of an old file, before its row end; first is the number that its first one gets.
+func (k *keyNotes) addOld(ctx context.Context, old File, o ScanOptions, first, end int64) error {
+	o.Columns = arrow.NewSchema([]arrow.Field{{Name: schema.RecordKey, Type: arrow.BinaryTypes.String, Nullable: true}}, nil)
+	for batch, err := range old.ScanRows(ctx, o) {
+		if err != nil {
+			return err
+		}
+		n := min(batch.NumRows(), end-batch.FirstRow)
+		if n > 0 {
+			err = k.addColumn(batch.Column(0).(*array.String), 0, int(n), first)
+		}
+		batch.Release()
+		if err != nil || n < 0 || batch.FirstRow+n == end {
+			return err
+		}
+		first += n
 	}
 	return nil
 }

@@ -44,8 +44,10 @@ const DefaultCopyBytes = 1 << 20
 // changes replaced or left out, then the appended rows. Rows that are not touched keep all their columns but _hoodie_file_name.
 //
 // A row group without a touched row is not decoded when the old file stores its columns just as the new one would: the
-// compressed column chunks are copied, and only that of _hoodie_file_name is written anew. The bloom filter and the key range
-// are made from all keys of the new file, for which the key column of copied row groups is read.
+// compressed column chunks are copied, and only that of _hoodie_file_name is written anew.
+//
+// The bloom filter and the key range are those of all keys of the new file. While every changed row keeps its key, they go on from
+// those of the old file, where that has the same options; else they are made from the keys.
 //
 // Rewrite releases the batches that it receives. It holds one row group of the new file, compressed, and a few batches.
 func Rewrite(ctx context.Context, old File, store storage.Store, name string, changes iter.Seq2[Change, error], appended iter.Seq2[arrow.RecordBatch, error],
@@ -65,9 +67,11 @@ func Rewrite(ctx context.Context, old File, store storage.Store, name string, ch
 	}
 	r.changes.pull, r.changes.stop = iter.Pull2(changes)
 	defer r.changes.close()
+	w.keys.inherit(old)
 	if err := r.oldRows(ctx); err != nil {
 		return storage.Info{}, Summary{}, w.wrap(err)
 	}
+	w.keys.inherited = false // appended keys are new
 	if appended != nil {
 		for batch, err := range appended {
 			if err != nil {
@@ -167,7 +171,7 @@ func (r *rewriting) decode(ctx context.Context, g int) error {
 			batch.Release()
 			batch.RecordBatch = whole
 		}
-		if err := r.merge(batch); err != nil {
+		if err := r.merge(ctx, batch); err != nil {
 			return err
 		}
 	}
@@ -182,7 +186,7 @@ type touch struct {
 }
 
 // merge writes one batch of the old file with its changes. Nothing is put together: the writer takes runs of rows.
-func (r *rewriting) merge(batch Batch) error {
+func (r *rewriting) merge(ctx context.Context, batch Batch) error {
 	batches := []arrow.RecordBatch{batch.RecordBatch}
 	defer func() {
 		for _, b := range batches {
@@ -195,6 +199,11 @@ func (r *rewriting) merge(batch Batch) error {
 	}
 	if r.o.Meet != nil {
 		if err := r.meet(touched, &batches); err != nil {
+			return err
+		}
+	}
+	if r.w.keys.inherited && !r.keysStay(touched, batches) {
+		if err := r.disinherit(ctx, batch.FirstRow); err != nil {
 			return err
 		}
 	}
@@ -278,6 +287,33 @@ func (r *rewriting) meet(touched []touch, batches *[]arrow.RecordBatch) error {
 		from = to
 	}
 	return nil
+}
+
+// keysStay says whether every touched row has its old key still.
+func (r *rewriting) keysStay(touched []touch, batches []arrow.RecordBatch) bool {
+	old, ok := batches[0].Column(r.w.keys.column).(*array.String)
+	for _, t := range touched {
+		if t.keep {
+			continue
+		}
+		if t.batch == 0 || !ok {
+			return false
+		}
+		now, ok := batches[t.batch].Column(r.w.keys.column).(*array.String)
+		if !ok || old.IsNull(int(t.row)) || now.IsNull(t.at) || old.Value(int(t.row)) != now.Value(t.at) {
+			return false
+		}
+	}
+	return true
+}
+
+// disinherit makes the filter from the keys after all: first those of the old rows before end, which were kept and written.
+func (r *rewriting) disinherit(ctx context.Context, end int64) error {
+	if err := r.w.keys.restart(); err != nil || end == 0 {
+		return err
+	}
+	o := ScanOptions{Table: r.o.Scan.Table, Names: r.o.Scan.Names, SchemaOnRead: r.o.Scan.SchemaOnRead, Alloc: r.w.options.Alloc}
+	return r.w.keys.addOld(ctx, r.old, o, 0, end)
 }
 
 // appendRun joins a run to the last one where it goes on.

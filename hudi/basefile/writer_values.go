@@ -500,7 +500,7 @@ func (v *texts) page(dst []byte) ([]byte, bool, bounds) {
 	}
 	b := bounds{known: v.any}
 	if v.any {
-		b.min, b.max = bytes.Clone(v.low), bytes.Clone(v.high)
+		b.min, b.max = append([]byte{}, v.low...), append([]byte{}, v.high...) // an empty text is not none
 	}
 	v.any = false
 	return dst, indexed, b

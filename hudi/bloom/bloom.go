@@ -127,6 +127,31 @@ func (f *Filter) Test(key []byte) (bool, error) {
 	return h.test(f.rows), nil
 }
 
+// Continue makes an empty filter go on where another ended, which was read and holds so many keys: bit for bit as if the same keys had
+// been added in their order. It is false, and nothing happens, when the other has another shape or limit, or did not count as many keys.
+func (f *Filter) Continue(other *Filter, keys int64) bool {
+	if other.kind != f.kind || other.hash != f.hash || other.hashes != f.hashes || other.bits != f.bits {
+		return false
+	}
+	next := -1
+	if f.kind == DynamicV0 {
+		before := int64(len(other.rows)-1) * f.perRow // keys in the other rows, before the filter was full
+		beyond := other.inRow - f.perRow              // keys that found it full
+		if other.perRow != f.perRow || before+other.inRow != keys || before > 0 && before >= f.limit || beyond > 0 && before+f.perRow < f.limit {
+			return false
+		}
+		if beyond > 0 {
+			next = int((beyond - 1) % int64(len(other.rows)))
+		}
+	}
+	f.rows = f.rows[:0]
+	for _, row := range other.rows {
+		f.rows = append(f.rows, append([]byte(nil), row...))
+	}
+	f.inRow, f.next = other.inRow, next
+	return true
+}
+
 // AddAll adds every key of a column, in order. Nulls are an error, as records without a key are.
 func (f *Filter) AddAll(keys *array.String) error { return f.AddRows(keys, 0, keys.Len()) }
 

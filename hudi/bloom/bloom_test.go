@@ -426,3 +426,54 @@ func BenchmarkFilter(b *testing.B) {
 		}
 	}
 }
+
+// A filter that goes on from its text takes keys as if it had never been away, at every fill: with room, about to grow, and full for
+// any number of keys.
+func TestContinue(t *testing.T) {
+	for _, kind := range []bloom.Kind{bloom.Simple, bloom.DynamicV0} {
+		for _, limit := range []int{1, 10, 25, 40} {
+			for n := range 80 {
+				make := func(limit int) *bloom.Filter {
+					f, err := bloom.New(kind, 10, 1e-3, limit)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return f
+				}
+				add := func(f *bloom.Filter, from, to int) {
+					for i := from; i < to; i++ {
+						if err := f.Add(fmt.Appendf(nil, "key %d", i)); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				whole, part, again := make(limit), make(limit), make(limit)
+				add(whole, 0, n+15)
+				add(part, 0, n)
+				read, err := bloom.Parse(kind, part.Text())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !again.Continue(read, int64(n)) {
+					t.Fatalf("%v, limit %d: a filter of %d keys is not taken", kind, limit, n)
+				}
+				add(again, n, n+15)
+				if again.Text() != whole.Text() {
+					t.Fatalf("%v, limit %d: another filter after %d keys", kind, limit, n)
+				}
+				if kind == bloom.DynamicV0 {
+					if make(limit).Continue(read, int64(n)+1) {
+						t.Error("a filter of fewer keys is taken")
+					}
+					if limit == 25 && n > 30 && make(100).Continue(read, int64(n)) {
+						t.Error("a filter that was full too early is taken")
+					}
+				}
+				other, err := bloom.New(kind, 11, 1e-3, limit)
+				if err != nil || other.Continue(read, int64(n)) {
+					t.Error("a filter of another shape is taken", err)
+				}
+			}
+		}
+	}
+}

@@ -28,6 +28,9 @@ func (e *UnsupportedError) Error() string {
 	if value == "" {
 		value = "(absent)"
 	}
+	if e.Table == "" {
+		return fmt.Sprintf("unsupported option: %s = %s: %s", e.Property, value, e.Hint)
+	}
 	return fmt.Sprintf("unsupported table %s: %s = %s: %s", e.Table, e.Property, value, e.Hint)
 }
 

@@ -7,6 +7,10 @@ import (
 	"strconv"
 )
 
+// AppendFloat writes a double (bits 64) or float (32) as toString does in Java up to 18, which Spark 3 runs on: 4.9E-324,
+// 2.0E-3 and now and then a digit more than the shortest. schema.AppendJavaFloat writes it as later ones do.
+func AppendFloat(dst []byte, v float64, bits int) []byte { return appendFloat(dst, v, bits, true) }
+
 // appendFloat is Java's Double.toString or Float.toString (key generation 5.2). Runtimes up to Java 18, under which nearly
 // all tables were written, don't always give the shortest digits; old asks for theirs.
 func appendFloat(dst []byte, v float64, width int, old bool) []byte {

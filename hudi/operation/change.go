@@ -285,7 +285,7 @@ func (r *routed) windowKeys() (arrow.RecordBatch, error) {
 // send gives the rows of a batch, whose first is number first of the window, to the file groups that tags[from:to] name.
 func (r *routed) send(ctx context.Context, batch arrow.RecordBatch, first int32, tags *index.Tags, from, to int, slots []int32) error {
 	if r.j.kind == Delete {
-		return r.sendDeletes(tags, from, to, slots)
+		return r.sendDeletes(batch.NumRows(), tags, from, to, slots)
 	}
 	places := make([]int32, batch.NumRows()) // home of each row to insert, or -1
 	for i := range places {
@@ -326,10 +326,16 @@ func (h *hits) add(row, slot int32, at int64) {
 	h.rows, h.slots, h.at = append(h.rows, row), append(h.slots, slot), append(h.at, at)
 }
 
-func (r *routed) sendDeletes(tags *index.Tags, from, to int, slots []int32) error {
+func (r *routed) sendDeletes(rows int64, tags *index.Tags, from, to int, slots []int32) error {
+	last := int32(-1)
+	r.j.result.Absent += rows
 	for t := from; t < to; t++ {
 		if tags.Row[t] < 0 {
 			continue
+		}
+		if tags.Key[t] != last { // a key may be stored more than once
+			last = tags.Key[t]
+			r.j.result.Absent--
 		}
 		id := slots[tags.Slice[t]]
 		if err := r.changeable(id); err != nil {

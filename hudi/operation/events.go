@@ -2,7 +2,7 @@ package operation
 
 import "github.com/sluicelake/sluice/hudi/write"
 
-// Event is something that a person may want to see while a write runs: a Protocol, a Planned or a Progress.
+// Event is something that a person may want to see while a write runs: a Protocol, a Planned, a Progress or a Warned.
 type Event interface{ event() }
 
 // Protocol is a step of the transaction.
@@ -17,6 +17,9 @@ type Planned struct {
 	Updated int   // file groups that are rewritten
 }
 
+// Warned is what a person should know, said once.
+type Warned struct{ Text string }
+
 // Progress tells what was done since the last one.
 type Progress struct {
 	Read    int64 // rows that came
@@ -28,3 +31,4 @@ type Progress struct {
 func (Protocol) event() {}
 func (Planned) event()  {}
 func (Progress) event() {}
+func (Warned) event()   {}

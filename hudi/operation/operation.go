@@ -121,6 +121,7 @@ type Result struct {
 	Dropped  int64 // rows that were left out because their key is stored, or because they are marked as deleted and there is nothing to delete
 	Inserted int64
 	Updated  int64
+	Absent   int64 // keys to delete that are not stored
 	Deleted  int64 // rows that were removed; an overwrite or a deletion of partitions does not count what it removes
 	Files    int   // that were written
 	Bytes    int64 // of them

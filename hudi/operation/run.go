@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -122,7 +123,24 @@ func (j *job) begin(ctx context.Context) error {
 		return err
 	}
 	j.cfg = j.txn.Config()
+	j.warn()
 	return nil
+}
+
+// warn says when a row can get a second identity: its partition value changes, and the index looks for it in the new partition alone.
+func (j *job) warn() {
+	if j.kind != Upsert || j.index.Kind.Global() {
+		return
+	}
+	var loose []string
+	for _, f := range j.cfg.PartitionFields {
+		if !slices.Contains(j.cfg.RecordKeyFields, f) {
+			loose = append(loose, f)
+		}
+	}
+	if len(loose) > 0 {
+		j.tell(Warned{fmt.Sprintf("a row whose %s changes is stored in both partitions, as the index %s looks in the row's own partition alone; hoodie.index.type=GLOBAL_SIMPLE moves it", strings.Join(loose, ", "), j.index.Kind)})
+	}
 }
 
 // refuse names what this operation does not do on this table.
@@ -167,6 +185,9 @@ func (j *job) schemaAfter(table *schema.Type) (*schema.Type, error) {
 
 // rowsSchema is the Avro schema of the rows that come, without meta columns.
 func (j *job) rowsSchema() (*schema.Type, error) {
+	if j.given != nil {
+		return schema.WithoutMeta(j.given), nil
+	}
 	if j.rows.Avro != nil {
 		return schema.WithoutMeta(j.rows.Avro), nil
 	}

@@ -39,6 +39,10 @@ const (
 	optRecordSize     = "hoodie.copyonwrite.record.size.estimate"
 	optSizeThreshold  = "hoodie.record.size.estimation.threshold"
 	optSmallGroups    = "hoodie.merge.small.file.group.candidates.limit"
+	optSchema         = "hoodie.write.schema"
+	optPayloadOrder   = "hoodie.payload.ordering.field"
+	optChangelog      = "hoodie.allow.operation.metadata.field"
+	optMergers        = "hoodie.write.record.merge.custom.implementation.classes"
 	optMoveBloom      = "hoodie.bloom.index.update.partition.path"
 	optMoveSimple     = "hoodie.simple.index.update.partition.path"
 )
@@ -62,7 +66,8 @@ type settings struct {
 	sizes      sizes
 	writer     basefile.WriterOptions
 	reconcile  schema.ReconcileOptions
-	partitions []string // to delete
+	given      *schema.Type // takes the place of what the rows say of themselves
+	partitions []string     // to delete
 }
 
 // dupPolicy says what becomes of rows to insert whose key is stored.
@@ -162,13 +167,27 @@ func (s *settings) rules(r *reader) {
 		s.combine = r.flag(optCombineInsert, false) || s.duplicates != dupNone
 	}
 	s.keepTwins = r.flag(optKeepTwins, true)
-	if text, ok := config.LookupValue(s.props, optOrdering); ok {
-		for f := range strings.SplitSeq(text, ",") {
+	for _, key := range []string{optOrdering, optPayloadOrder} {
+		for f := range strings.SplitSeq(r.text(key), ",") {
 			if f = strings.TrimSpace(f); f != "" {
 				s.ordering = append(s.ordering, f)
 			}
 		}
-		s.orderGiven = len(s.ordering) > 0
+		if s.orderGiven = len(s.ordering) > 0; s.orderGiven {
+			break
+		}
+	}
+	if text := r.text(optSchema); text != "" {
+		var err error
+		if s.given, err = schema.ParseString(text); err != nil {
+			r.fail(optSchema, "%w", err)
+		}
+	}
+	if r.flag(optChangelog, false) {
+		r.refuse(optChangelog, "true", "Sluice writes no change log tables; leave the option away")
+	}
+	if v := r.text(optMergers); v != "" {
+		r.refuse(optMergers, v, "Java mergers can't run here; choose a payload class that Sluice knows")
 	}
 	s.payload = r.text(optPayload)
 	if s.payload == "" {
@@ -232,6 +251,10 @@ type reader struct {
 
 func (r *reader) fail(key, format string, args ...any) {
 	r.err = errors.Join(r.err, fmt.Errorf("%s: "+format, append([]any{key}, args...)...))
+}
+
+func (r *reader) refuse(key, value, hint string) {
+	r.err = errors.Join(r.err, &config.UnsupportedError{Property: key, Value: value, Hint: hint})
 }
 
 func (r *reader) text(key string) string {

@@ -107,8 +107,8 @@ func releaseAll(arrays []arrow.Array) {
 }
 
 // applyColumns makes the wanted columns of a record from the source's. parent is the struct they belong to, nil at the top.
-func applyColumns(mem memory.Allocator, columns []column, rows int, source []arrow.Array, parent arrow.ArrayData) (out []arrow.Array, err error) {
-	out = make([]arrow.Array, len(columns))
+func applyColumns(mem memory.Allocator, columns []column, rows int, source []arrow.Array, parent arrow.ArrayData) (_ []arrow.Array, err error) {
+	out := make([]arrow.Array, len(columns))
 	defer func() {
 		if err != nil {
 			releaseAll(out)

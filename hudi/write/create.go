@@ -41,8 +41,7 @@ type Spec struct {
 	KeyGenerator string
 	// Schema is the Avro schema of the data columns; empty: the first commit brings one.
 	Schema string
-	// PayloadClass is the merge rule of a merge-on-read table; empty: the default of Apache Hudi 0.15. A copy-on-write table
-	// stores none: there it is an option of each write.
+	// PayloadClass is the merge rule; empty: the default of Apache Hudi 0.15, which a copy-on-write table does not store.
 	PayloadClass string
 
 	HiveStyle             bool // folders field=value
@@ -269,6 +268,11 @@ func (s Spec) properties(table string) (*config.Properties, error) {
 	if s.Type == config.MergeOnRead {
 		p.Set("hoodie.compaction.payload.class", orElse(s.PayloadClass, "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"))
 		p.Set("hoodie.compaction.record.merger.strategy", "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5")
+	}
+	if s.Type != config.MergeOnRead && s.PayloadClass != "" {
+		// 0.15.0 leaves it to the options of each write; 1.x takes no notice of those, and merges by the ordering field where
+		// the table names no class (table format 6.6).
+		p.Set("hoodie.compaction.payload.class", s.PayloadClass)
 	}
 	if s.Schema != "" {
 		p.Set(optSchema, s.Schema)

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicelake/sluice/storage/mem"
 )
 
-var seeds = flag.Int("seeds", 60, "random histories")
+var seeds = flag.Int("seeds", 40, "random histories")
 
 // Random histories in memory. A failure names its seed:
 //

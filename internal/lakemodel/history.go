@@ -117,10 +117,10 @@ func (m *Maker) take(s Step) Step {
 
 func (m *Maker) first() Step {
 	if m.config.Keygen == Keyless || m.rand.IntN(2) == 0 {
-		return m.insert(pick(m.rand, []string{"insert", "bulk_insert"}), 30+m.rand.IntN(50))
+		return m.insert(pick(m.rand, []string{"insert", "bulk_insert"}), 25+m.rand.IntN(35))
 	}
 	s := m.step("upsert")
-	for range 30 + m.rand.IntN(50) {
+	for range 25 + m.rand.IntN(35) {
 		s.Rows = append(s.Rows, m.row(m.newKey()))
 	}
 	s.Combine = true
@@ -427,4 +427,38 @@ func (m *Maker) Turn() []Step {
 		return []Step{m.take(m.insert("insert", 5)), m.take(m.insert("insert", 5))}
 	}
 	return []Step{m.take(m.upsert()), m.take(m.remove())}
+}
+
+// Foreign says why Spark can't change the table of a history; empty when it can.
+func (h *History) Foreign() string {
+	for _, s := range h.Steps {
+		for _, c := range s.Columns {
+			if c.Type == millis {
+				return "Spark knows timestamps of microseconds only, and Apache Hudi refuses them for a column of milliseconds"
+			}
+		}
+	}
+	return ""
+}
+
+// ForeignTurn is a Turn for another writer, without that about which releases of Apache Hudi differ: 1.2.0 keeps the last arrival
+// of a batch under OverwriteWithLatest and its kin, and lets an older delete lose under EventTime (table format 6.6).
+func (m *Maker) ForeignTurn() []Step {
+	if m.config.Keygen == Keyless {
+		return m.Turn()
+	}
+	s := m.upsert()
+	seen := map[string]bool{}
+	s.Rows = slices.DeleteFunc(s.Rows, func(r rows.Row) bool {
+		key := m.config.RecordKey(r)
+		twice := seen[key]
+		seen[key] = true
+		return twice
+	})
+	for _, r := range s.Rows {
+		if m.config.Payload == EventTime && m.config.deletes(r) {
+			m.order(r, 50)
+		}
+	}
+	return []Step{m.take(s), m.take(m.remove())}
 }

@@ -35,10 +35,13 @@ func (c *Config) within(a, b rows.Row) rows.Row {
 	if c.compare(a, b) > 0 {
 		newer, older = a, b
 	}
-	if c.Payload == PartialUpdate {
-		return filled(newer, older)
+	switch {
+	case c.Payload != PartialUpdate:
+		return newer
+	case c.deletes(newer): // it has no value to fill the gaps of, and Apache Hudi then takes the later arrival as it is
+		return b
 	}
-	return newer
+	return filled(newer, older)
 }
 
 // over merges an incoming row into the stored row of its key.

@@ -191,6 +191,18 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 	return err
 }
 
+// CopyFrom counts as a Copy, unless the store below can't.
+func (s *Store) CopyFrom(ctx context.Context, source storage.Store, from, to string) (storage.Info, error) {
+	info, err := storage.CopyFromBelow(ctx, s.below, source, from, to)
+	if !errors.Is(err, errors.ErrUnsupported) {
+		s.count.done(Copy, 0, err)
+	}
+	return info, err
+}
+
+// Below is for storage.Locate.
+func (s *Store) Below(name string) (storage.Store, string, error) { return s.below, name, nil }
+
 // Traits are those of the store below.
 func (s *Store) Traits() storage.Traits { return s.below.Traits() }
 

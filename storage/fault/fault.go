@@ -367,6 +367,18 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 	return s.simple(Copy, to, func() error { return s.below.Copy(ctx, from, to) })
 }
 
+// CopyFrom is done or not.
+func (s *Store) CopyFrom(ctx context.Context, source storage.Store, from, to string) (info storage.Info, err error) {
+	err = s.simple(Copy, to, func() error {
+		info, err = storage.CopyFromBelow(ctx, s.below, source, from, to)
+		return err
+	})
+	return info, err
+}
+
+// Below is for storage.Locate.
+func (s *Store) Below(name string) (storage.Store, string, error) { return s.below, name, nil }
+
 // Traits are those of the store below, without ConsistentList where a rule makes Lists late.
 func (s *Store) Traits() storage.Traits {
 	t := s.below.Traits()

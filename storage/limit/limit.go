@@ -214,6 +214,18 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 	return s.during(ctx, s.writes, "copy", to, func() error { return s.below.Copy(ctx, from, to) })
 }
 
+// CopyFrom counts as one write.
+func (s *Store) CopyFrom(ctx context.Context, source storage.Store, from, to string) (info storage.Info, err error) {
+	err = s.during(ctx, s.writes, "copy", to, func() error {
+		info, err = storage.CopyFromBelow(ctx, s.below, source, from, to)
+		return err
+	})
+	return info, err
+}
+
+// Below is for storage.Locate.
+func (s *Store) Below(name string) (storage.Store, string, error) { return s.below, name, nil }
+
 // Traits are those of the store below.
 func (s *Store) Traits() storage.Traits { return s.below.Traits() }
 

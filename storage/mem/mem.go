@@ -3,6 +3,7 @@ package mem
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -214,6 +215,26 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 		return s.fail("copy", to, err)
 	}
 	return nil
+}
+
+// CopyFrom shares the bytes of another store in memory.
+func (s *Store) CopyFrom(ctx context.Context, source storage.Store, from, to string) (storage.Info, error) {
+	other, ok := source.(*Store)
+	if !ok {
+		return storage.Info{}, errors.ErrUnsupported
+	}
+	if err := storage.CheckName(to); err != nil {
+		return storage.Info{}, s.fail("copy", to, err)
+	}
+	o, err := other.get(ctx, "copy", from)
+	if err != nil {
+		return storage.Info{}, err
+	}
+	info, err := s.store(ctx, to, o.data, storage.PutOptions{})
+	if err != nil {
+		return storage.Info{}, s.fail("copy", to, err)
+	}
+	return info, nil
 }
 
 type reader struct {

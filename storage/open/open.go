@@ -2,6 +2,11 @@
 //
 //	/data/orders, data/orders, file:/data/orders, file:///data/orders   a folder of this machine (storage/local)
 //	s3://bucket/orders, s3a://bucket/orders, s3n://bucket/orders        a bucket (storage/s3)
+//	gs://bucket/orders                                                  a bucket of Google Cloud Storage (storage/gcs)
+//	abfss://container@account.dfs.core.windows.net/orders               a container of Azure Storage (storage/azure);
+//	wasbs://container@account.blob.core.windows.net/orders              also abfs, wasb
+//	az://container/orders                                               the same, the account from the environment
+//	hdfs://namenode:8020/orders                                         HDFS (storage/hdfs), if built with -tags hdfs
 //	mem:orders, mem://orders                                            the memory of this process (storage/mem)
 //
 // As in Hadoop nothing in a URL is decoded: "%20" is three characters.
@@ -14,7 +19,10 @@ import (
 	"strings"
 
 	"github.com/sluicelake/sluice/storage"
+	"github.com/sluicelake/sluice/storage/ahead"
+	"github.com/sluicelake/sluice/storage/azure"
 	"github.com/sluicelake/sluice/storage/count"
+	"github.com/sluicelake/sluice/storage/gcs"
 	"github.com/sluicelake/sluice/storage/limit"
 	"github.com/sluicelake/sluice/storage/local"
 	"github.com/sluicelake/sluice/storage/mem"
@@ -26,12 +34,17 @@ import (
 type Options struct {
 	Local local.Options
 	S3    s3.Options
+	GCS   gcs.Options
+	Azure azure.Options
 	// Mem holds the stores of mem: URLs. Without it each such URL is a new, empty store.
 	Mem *mem.Hub
 
 	// Retry is how temporary failures of remote stores are repeated; with NoRetry they are not.
 	Retry   retry.Options
 	NoRetry bool
+	// Ahead is how long reads of remote stores are split and sequential ones fetched ahead; with NoAhead they are not.
+	Ahead   ahead.Options
+	NoAhead bool
 	// Limit bounds operations at once and bytes per second.
 	Limit limit.Options
 	// Count, when set, counts each operation, repeated ones too.
@@ -39,7 +52,9 @@ type Options struct {
 }
 
 // known names the schemes for error messages.
-const known = "a path, file:///path, s3://bucket/folder (also s3a, s3n) or mem:name"
+const known = "a path, file:///path, s3://bucket/folder (also s3a, s3n), gs://bucket/folder, " +
+	"abfss://container@account.dfs.core.windows.net/folder (also abfs, wasb, wasbs), az://container/folder, " +
+	"hdfs://namenode:8020/folder or mem:name"
 
 // Store opens the store at url. It sends no request: that a folder or bucket is missing shows when it is used.
 func Store(ctx context.Context, url string, opts Options) (storage.Store, error) {
@@ -53,9 +68,13 @@ func Store(ctx context.Context, url string, opts Options) (storage.Store, error)
 	if opts.Limit != (limit.Options{}) {
 		store = limit.New(store, opts.Limit)
 	}
-	// Outermost, so that an operation holds no slot of the limit while it waits for its next attempt.
+	// Around the limit, so that an operation holds no slot of the limit while it waits for its next attempt.
 	if remote && !opts.NoRetry {
 		store = retry.New(store, opts.Retry)
+	}
+	// Around the retries, so that each part of a long read has its own.
+	if remote && !opts.NoAhead {
+		store = ahead.New(store, opts.Ahead)
 	}
 	return store, nil
 }
@@ -67,6 +86,15 @@ func backEnd(ctx context.Context, url string, opts Options) (store storage.Store
 	case "s3", "s3a", "s3n":
 		remote = true
 		store, err = s3.New(ctx, url, opts.S3)
+	case "gs":
+		remote = true
+		store, err = gcs.New(ctx, url, opts.GCS)
+	case "abfs", "abfss", "wasb", "wasbs", "az":
+		remote = true
+		store, err = azure.New(ctx, url, opts.Azure)
+	case "hdfs":
+		remote = true
+		store, err = openHDFS(ctx, url)
 	case "mem":
 		name := strings.TrimPrefix(url[len("mem:"):], "//")
 		if opts.Mem != nil {

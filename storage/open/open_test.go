@@ -9,9 +9,11 @@ import (
 
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/count"
+	"github.com/sluicelake/sluice/storage/fault"
 	"github.com/sluicelake/sluice/storage/limit"
 	"github.com/sluicelake/sluice/storage/mem"
 	"github.com/sluicelake/sluice/storage/open"
+	"github.com/sluicelake/sluice/storage/retry"
 	"github.com/sluicelake/sluice/storage/s3/s3test"
 	"github.com/sluicelake/sluice/storage/storagetest"
 )
@@ -19,23 +21,28 @@ import (
 func TestStoreURL(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
+	t.Setenv("AZURE_STORAGE_ACCOUNT", "lake")
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for url, want := range map[string]string{
-		"/data/orders":            "/data/orders",
-		"/data//orders/../x/":     "/data/x",
-		"orders":                  filepath.Join(here, "orders"),
-		"a:b/c":                   filepath.Join(here, "a:b/c"),
-		"file:/data/orders":       "/data/orders",
-		"FILE:///data/a%20b":      "/data/a%20b",
-		"file://localhost/data":   "/data",
-		"s3://lake":               "s3://lake",
-		"s3a://lake//a/b c%20#?/": "s3://lake/a/b c%20#?",
-		"S3N://lake/x":            "s3://lake/x",
-		"mem:orders":              "mem://orders",
-		"mem://orders":            "mem://orders",
+		"/data/orders":                           "/data/orders",
+		"/data//orders/../x/":                    "/data/x",
+		"orders":                                 filepath.Join(here, "orders"),
+		"a:b/c":                                  filepath.Join(here, "a:b/c"),
+		"file:/data/orders":                      "/data/orders",
+		"FILE:///data/a%20b":                     "/data/a%20b",
+		"file://localhost/data":                  "/data",
+		"s3://lake":                              "s3://lake",
+		"s3a://lake//a/b c%20#?/":                "s3://lake/a/b c%20#?",
+		"S3N://lake/x":                           "s3://lake/x",
+		"gs://lake//a/b":                         "gs://lake/a/b",
+		"mem:orders":                             "mem://orders",
+		"abfss://c@lake.dfs.core.windows.net/a/": "abfss://c@lake.dfs.core.windows.net/a",
+		"WASBS://c@lake.blob.core.windows.net":   "wasbs://c@lake.blob.core.windows.net",
+		"az://c/a%20b":                           "az://c/a%20b",
+		"mem://orders":                           "mem://orders",
 	} {
 		s, err := open.Store(t.Context(), url, open.Options{})
 		if err != nil {
@@ -45,8 +52,9 @@ func TestStoreURL(t *testing.T) {
 		}
 	}
 	for url, hint := range map[string]string{
-		"hdfs://name/x":       `unknown scheme "hdfs"; known are`,
-		"gs://b/x":            "s3://bucket/folder",
+		"ftp://name/x":        `unknown scheme "ftp"; known are`,
+		"gs:/b/x":             "gs://bucket/folder",
+		"abfss://c@a/x":       "account.dfs.core.windows.net",
 		"":                    "path is empty",
 		"file://host/x":       "can't name the host",
 		"file:x":              "absolute path",
@@ -65,14 +73,16 @@ func TestStoreURL(t *testing.T) {
 
 func TestSplit(t *testing.T) {
 	for url, want := range map[string][2]string{
-		"s3://b/x/y.parquet": {"s3://b/x", "y.parquet"},
-		"s3a://b/y.parquet":  {"s3a://b", "y.parquet"},
-		"/data/x.csv":        {"/data", "x.csv"},
-		"/x.csv":             {"/", "x.csv"},
-		"x.csv":              {".", "x.csv"},
-		"dir/sub/":           {"dir", "sub"},
-		"file:///data/x.csv": {"file:///data", "x.csv"},
-		"file:/x.csv":        {"file:/", "x.csv"},
+		"s3://b/x/y.parquet":                   {"s3://b/x", "y.parquet"},
+		"s3a://b/y.parquet":                    {"s3a://b", "y.parquet"},
+		"gs://b/x/y.parquet":                   {"gs://b/x", "y.parquet"},
+		"abfss://c@a.dfs.core.windows.net/x/y": {"abfss://c@a.dfs.core.windows.net/x", "y"},
+		"/data/x.csv":                          {"/data", "x.csv"},
+		"/x.csv":                               {"/", "x.csv"},
+		"x.csv":                                {".", "x.csv"},
+		"dir/sub/":                             {"dir", "sub"},
+		"file:///data/x.csv":                   {"file:///data", "x.csv"},
+		"file:/x.csv":                          {"file:/", "x.csv"},
 	} {
 		parent, base, err := open.Split(url)
 		if err != nil || parent != want[0] || base != want[1] {
@@ -111,12 +121,13 @@ func TestSplitOpens(t *testing.T) {
 }
 
 func FuzzURL(f *testing.F) {
-	for _, url := range []string{"s3://b/x", "file:///x", "mem:x", "a/b", "s3a://b//../x", "file:/", "C:\\x", "://", "s3://b/x/"} {
+	for _, url := range []string{"s3://b/x", "file:///x", "mem:x", "a/b", "s3a://b//../x", "file:/", "C:\\x", "://", "s3://b/x/",
+		"gs://b/x//y", "gs://b/../x", "abfss://c@a.dfs.core.windows.net/x", "wasb://c@a.blob.core.windows.net/../x", "az://c/x", "abfs://@/x"} {
 		f.Add(url)
 	}
 	f.Fuzz(func(t *testing.T, url string) {
 		s, err := open.Store(t.Context(), url, open.Options{})
-		if err == nil && strings.HasPrefix(s.URL(), "s3://") && strings.Contains(s.URL()+"/", "/../") {
+		if err == nil && strings.Contains(s.URL(), "://") && !strings.HasPrefix(s.URL(), "mem:") && strings.Contains(s.URL()+"/", "/../") {
 			t.Errorf("%q opened %q", url, s.URL())
 		}
 		parent, base, err := open.Split(url)
@@ -142,6 +153,23 @@ func TestMemHub(t *testing.T) {
 		if _, err := s.Put(t.Context(), "once", nil, storage.PutOptions{IfAbsent: true}); (url == "mem://x") != errors.Is(err, storage.ErrExist) {
 			t.Errorf("%s: %v", url, err)
 		}
+	}
+}
+
+// Copies by the server go through all layers, and are counted.
+func TestCopyFromThroughLayers(t *testing.T) {
+	var counter count.Counter
+	opts := open.Options{Count: &counter, Limit: limit.Options{Reads: 1, Writes: 1}}
+	storagetest.RunCopyFrom(t, func(t *testing.T) (storage.Store, storage.Store) {
+		a, errA := open.Store(t.Context(), "mem:a", opts)
+		b, errB := open.Store(t.Context(), "mem:b", opts)
+		if err := errors.Join(errA, errB); err != nil {
+			t.Fatal(err)
+		}
+		return retry.New(a, retry.Options{}), fault.New(retry.New(b, retry.Options{}))
+	})
+	if n := counter.Stats()[count.Copy].Requests; n < 20 {
+		t.Errorf("counted %d copies", n)
 	}
 }
 

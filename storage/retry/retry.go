@@ -1,4 +1,5 @@
-// Package retry is a layer that repeats what failed with storage.ErrTemporary, with waits that grow and vary.
+// Package retry is a layer that repeats what failed with storage.ErrTemporary, with waits that grow and vary, and that are
+// no shorter than the store asks for: an error with a method RetryAfter() time.Duration tells.
 //
 // # Puts whose answer was lost
 //
@@ -62,6 +63,9 @@ func New(below storage.Store, opts Options) *Store {
 	return &Store{below: below, opts: opts}
 }
 
+// mostAsked is the longest wait that a store may ask for (Retry-After).
+const mostAsked = time.Minute
+
 // attempts counts the failures of one operation.
 type attempts struct {
 	store    *Store
@@ -82,6 +86,10 @@ func (a *attempts) again(ctx context.Context, err error) error {
 		return fmt.Errorf("%w (%d attempts)", err, a.failed)
 	}
 	wait := a.store.wait(a.failed)
+	var asked interface{ RetryAfter() time.Duration }
+	if errors.As(err, &asked) {
+		wait = max(wait, min(asked.RetryAfter(), mostAsked))
+	}
 	if a.store.opts.OnRetry != nil {
 		a.store.opts.OnRetry(a.op, a.name, a.failed, wait, err)
 	}
@@ -363,6 +371,18 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 func (s *Store) Copy(ctx context.Context, from, to string) error {
 	return s.repeat(ctx, "copy", to, func() error { return s.below.Copy(ctx, from, to) })
 }
+
+// CopyFrom is repeated.
+func (s *Store) CopyFrom(ctx context.Context, source storage.Store, from, to string) (info storage.Info, err error) {
+	err = s.repeat(ctx, "copy", to, func() error {
+		info, err = storage.CopyFromBelow(ctx, s.below, source, from, to)
+		return err
+	})
+	return info, err
+}
+
+// Below is for storage.Locate.
+func (s *Store) Below(name string) (storage.Store, string, error) { return s.below, name, nil }
 
 // Traits are those of the store below.
 func (s *Store) Traits() storage.Traits { return s.below.Traits() }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
@@ -53,6 +55,19 @@ func (a *answer) Unwrap() []error {
 		return []error{a.cause}
 	}
 	return []error{a.kind, a.cause}
+}
+
+// RetryAfter is how long the store asks to wait, or 0.
+func (a *answer) RetryAfter() time.Duration {
+	var r *awshttp.ResponseError
+	if !errors.As(a.cause, &r) || r.Response == nil || r.Response.Response == nil {
+		return 0
+	}
+	seconds, err := strconv.Atoi(r.Response.Header.Get("Retry-After"))
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return time.Duration(min(seconds, 3600)) * time.Second
 }
 
 // classify gives an error of the SDK the meaning that callers ask for. Errors that have one already pass.

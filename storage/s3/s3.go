@@ -36,6 +36,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicelake/sluice/storage"
 )
@@ -581,32 +582,59 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 
 // Copy lets the store copy, in parts above Options.CopyLimit.
 func (s *Store) Copy(ctx context.Context, from, to string) error {
+	_, err := s.copy(ctx, s, from, to)
+	return err
+}
+
+// CopyFrom copies an object of another bucket, or another folder of this one, without its bytes passing through here. The
+// credentials of this store must be allowed to read there. It answers errors.ErrUnsupported for stores of another service
+// and for buckets at another endpoint; one in another region of Amazon's is reached.
+func (s *Store) CopyFrom(ctx context.Context, source storage.Store, from, to string) (storage.Info, error) {
+	other, ok := source.(*Store)
+	if !ok || aws.ToString(other.client.Options().BaseEndpoint) != aws.ToString(s.client.Options().BaseEndpoint) {
+		return storage.Info{}, errors.ErrUnsupported
+	}
+	return s.copy(ctx, other, from, to)
+}
+
+func (s *Store) copy(ctx context.Context, from *Store, name, to string) (storage.Info, error) {
 	if err := storage.CheckName(to); err != nil {
-		return s.fail("copy", to, err)
+		return storage.Info{}, s.fail("copy", to, err)
 	}
-	info, err := s.stat(ctx, from)
+	info, err := from.stat(ctx, name)
 	if err != nil {
-		return s.fail("copy", from, err)
+		return storage.Info{}, from.fail("copy", name, err)
 	}
-	if from == to {
-		return nil
+	info.Name = to
+	if from.bucket == s.bucket && *from.key(name) == *s.key(to) {
+		return info, nil
 	}
-	source := copySource(s.bucket, *s.key(from))
+	source := copySource(from.bucket, *from.key(name))
 	ifMatch := aws.String(`"` + info.ETag + `"`)
 	if info.Size > s.opts.CopyLimit {
-		err = s.copyParts(ctx, source, ifMatch, info.Size, to)
+		info.ETag, err = s.copyParts(ctx, source, ifMatch, info.Size, to)
 	} else {
-		_, err = s.client.CopyObject(ctx, &s3.CopyObjectInput{
-			Bucket: &s.bucket, Key: s.key(to), CopySource: &source, CopySourceIfMatch: ifMatch,
-		})
+		info.ETag, err = s.copyWhole(ctx, source, ifMatch, to)
 	}
 	if status(err) == http.StatusPreconditionFailed {
 		err = fmt.Errorf("%w: %w", storage.ErrChanged, err)
 	}
 	if err != nil {
-		return s.fail("copy", to, fmt.Errorf("from %q: %w", from, err))
+		return storage.Info{}, s.fail("copy", to, fmt.Errorf("from %q: %w", storage.Join(from.URL(), name), err))
 	}
-	return nil
+	info.Modified = time.Now()
+	return info, nil
+}
+
+// copyWhole copies by one request and returns the ETag of the copy.
+func (s *Store) copyWhole(ctx context.Context, source string, ifMatch *string, to string) (string, error) {
+	out, err := s.client.CopyObject(ctx, &s3.CopyObjectInput{
+		Bucket: &s.bucket, Key: s.key(to), CopySource: &source, CopySourceIfMatch: ifMatch,
+	})
+	if err != nil {
+		return "", err
+	}
+	return etag(out.CopyObjectResult.ETag), nil
 }
 
 // copySource is the value of the header x-amz-copy-source.
@@ -618,10 +646,11 @@ func copySource(bucket, key string) string {
 	return bucket + "/" + strings.Join(segments, "/")
 }
 
-func (s *Store) copyParts(ctx context.Context, source string, ifMatch *string, size int64, to string) (err error) {
+// copyParts copies by several requests at once and returns the ETag of the copy.
+func (s *Store) copyParts(ctx context.Context, source string, ifMatch *string, size int64, to string) (tag string, err error) {
 	created, err := s.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &s.bucket, Key: s.key(to)})
 	if err != nil {
-		return err
+		return "", err
 	}
 	up := &upload{Client: s.client}
 	defer func() {
@@ -630,24 +659,34 @@ func (s *Store) copyParts(ctx context.Context, source string, ifMatch *string, s
 			_ = up.finish(ctx)
 		}
 	}()
-	var parts []types.CompletedPart
-	for off := int64(0); off < size; off += s.opts.CopyLimit {
-		number := aws.Int32(int32(len(parts) + 1))
-		out, err := s.client.UploadPartCopy(ctx, &s3.UploadPartCopyInput{
-			Bucket: &s.bucket, Key: s.key(to), UploadId: created.UploadId, PartNumber: number,
-			CopySource: &source, CopySourceIfMatch: ifMatch,
-			CopySourceRange: aws.String(fmt.Sprintf("bytes=%d-%d", off, min(off+s.opts.CopyLimit, size)-1)),
-		})
-		if err != nil {
+	parts := make([]types.CompletedPart, (size+s.opts.CopyLimit-1)/s.opts.CopyLimit)
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(s.opts.Parallel)
+	for i := range parts {
+		off, number := int64(i)*s.opts.CopyLimit, aws.Int32(int32(i+1))
+		group.Go(func() error {
+			out, err := s.client.UploadPartCopy(groupCtx, &s3.UploadPartCopyInput{
+				Bucket: &s.bucket, Key: s.key(to), UploadId: created.UploadId, PartNumber: number,
+				CopySource: &source, CopySourceIfMatch: ifMatch,
+				CopySourceRange: aws.String(fmt.Sprintf("bytes=%d-%d", off, min(off+s.opts.CopyLimit, size)-1)),
+			})
+			if err == nil {
+				parts[i] = types.CompletedPart{ETag: out.CopyPartResult.ETag, PartNumber: number}
+			}
 			return err
-		}
-		parts = append(parts, types.CompletedPart{ETag: out.CopyPartResult.ETag, PartNumber: number})
+		})
 	}
-	_, err = s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
+	if err := group.Wait(); err != nil {
+		return "", err
+	}
+	out, err := s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
 		Bucket: &s.bucket, Key: s.key(to), UploadId: created.UploadId,
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
 	})
-	return err
+	if err != nil {
+		return "", err
+	}
+	return etag(out.ETag), nil
 }
 
 // etag without its quotes, which some answers lack.

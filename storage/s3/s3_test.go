@@ -30,6 +30,9 @@ func TestS3(t *testing.T) {
 	t.Run("conformance", func(t *testing.T) {
 		storagetest.Run(t, func(t *testing.T) storage.Store { return server.Store(t) })
 	})
+	t.Run("copy from", func(t *testing.T) {
+		storagetest.RunCopyFrom(t, func(t *testing.T) (storage.Store, storage.Store) { return server.Store(t), server.Store(t) })
+	})
 	for name, test := range map[string]func(*testing.T, *s3test.Server){
 		"lost answers":        lostAnswers,
 		"broken downloads":    brokenDownloads,
@@ -202,6 +205,17 @@ func copyInParts(t *testing.T, server *s3test.Server) {
 	if data, err := storage.ReadAll(t.Context(), s, "to", 0); err != nil || string(data) != content {
 		t.Errorf("%d bytes, %v", len(data), err)
 	}
+	other := open(t, "s3://"+server.Bucket(t), opts)
+	info, err := other.CopyFrom(t.Context(), s, "from ü", "to")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stat, err := other.Stat(t.Context(), "to"); err != nil || info.Size != int64(len(content)) || stat.ETag != info.ETag {
+		t.Errorf("copy reported %+v, stat %+v, %v", info, stat, err)
+	}
+	if data, err := storage.ReadAll(t.Context(), other, "to", 0); err != nil || string(data) != content {
+		t.Errorf("from another bucket: %d bytes, %v", len(data), err)
+	}
 }
 
 // Folder markers that Hadoop's S3 client leaves are no objects.
@@ -268,6 +282,67 @@ func outOfReach(t *testing.T, server *s3test.Server) {
 	if _, err := open(t, "s3://bucket", opts).Stat(t.Context(), "x"); !errors.Is(err, storage.ErrTemporary) {
 		t.Errorf("got %v, want ErrTemporary", err)
 	}
+}
+
+// A store that asks for slower requests: the SDK's attempts are followed by the retry layer's, which wait as long as the store
+// asks.
+func TestSlowDown(t *testing.T) {
+	busy := 0
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if busy++; busy <= 4 {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>")
+			return
+		}
+		w.Header().Set("Content-Range", "bytes 0-3/4")
+		w.Header().Set("ETag", `"1"`)
+		w.WriteHeader(http.StatusPartialContent)
+		_, _ = io.WriteString(w, "data")
+	}))
+	t.Cleanup(front.Close)
+	var waits []time.Duration
+	s := retry.New(open(t, "s3://bucket", s3.Options{Endpoint: front.URL, Anonymous: true}), retry.Options{
+		First: time.Millisecond,
+		OnRetry: func(_, _ string, _ int, wait time.Duration, err error) {
+			if !strings.Contains(err.Error(), "SlowDown") {
+				t.Errorf("repeated because of %v", err)
+			}
+			waits = append(waits, wait)
+		},
+	})
+	data, err := storage.ReadAll(t.Context(), s, "x", 0)
+	if err != nil || string(data) != "data" || len(waits) != 1 || waits[0] != time.Second {
+		t.Errorf("%q, %v after waits of %v, want one of 1s", data, err, waits)
+	}
+}
+
+// sink answers as a store that forgets what it is sent.
+type sink struct{}
+
+func (sink) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return nil, err
+		}
+	}
+	w := httptest.NewRecorder()
+	w.Header().Set("ETag", `"1"`)
+	switch query := r.URL.Query(); {
+	case query.Has("uploads"):
+		_, _ = io.WriteString(w, "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>")
+	case query.Has("uploadId") && r.Method == http.MethodPost:
+		_, _ = io.WriteString(w, "<CompleteMultipartUploadResult><ETag>1</ETag></CompleteMultipartUploadResult>")
+	}
+	got := w.Result()
+	got.Request = r
+	return got, nil
+}
+
+func TestPutMemory(t *testing.T) {
+	t.Setenv("AWS_CA_BUNDLE", "") // the SDK would want a client that it may change
+	opts := s3.Options{Endpoint: "http://sink", AccessKey: "a", SecretKey: "b", HTTPClient: &http.Client{Transport: sink{}}}
+	storagetest.PutMemory(t, open(t, "s3://bucket", opts), 100<<20)
 }
 
 func BenchmarkS3(b *testing.B) {

@@ -23,7 +23,11 @@ import (
 
 // Run holds the stores that open returns, each new and empty, against the contract. A store must be usable until the end
 // of the test that asked for it.
-func Run(t *testing.T, open func(t *testing.T) storage.Store) {
+func Run(t *testing.T, open func(t *testing.T) storage.Store, opts ...Option) {
+	var chosen options
+	for _, set := range opts {
+		set(&chosen)
+	}
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, *suite)
@@ -51,16 +55,36 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := ours()
-			c.test(t, &suite{T: t, Store: open(t)})
+			c.test(t, &suite{T: t, Store: open(t), options: chosen})
 			checkLeaks(t, before)
 		})
 	}
+}
+
+// Option of Run.
+type Option func(*options)
+
+type options struct{ refused []string }
+
+// Refuses says which of the names that storage.CheckName lets pass the store does not take, because its service would
+// confuse them with others. The suite asks that it refuses them with storage.ErrName instead.
+func Refuses(names ...string) Option {
+	return func(o *options) { o.refused = append(o.refused, names...) }
 }
 
 // suite is a store with the calls that must succeed.
 type suite struct {
 	*testing.T
 	storage.Store
+	options options
+}
+
+// Below lets storage.Locate look through the suite.
+func (s *suite) Below(name string) (storage.Store, string, error) { return s.Store, name, nil }
+
+// CopyFrom lets storage.CopyBetween copy into the suite's store.
+func (s *suite) CopyFrom(ctx context.Context, source storage.Store, from, to string) (storage.Info, error) {
+	return storage.CopyFromBelow(ctx, s.Store, source, from, to)
 }
 
 func (s *suite) put(name, content string) storage.Info {
@@ -180,7 +204,18 @@ var special = []string{
 	`back\slash`,
 }
 
+// names are the special ones that the store takes.
+func (s *suite) names() []string {
+	return slices.DeleteFunc(slices.Clone(special), func(name string) bool { return slices.Contains(s.options.refused, name) })
+}
+
 func specialNames(t *testing.T, s *suite) {
+	for _, name := range s.options.refused {
+		if _, err := s.Put(t.Context(), name, nil, storage.PutOptions{}); !errors.Is(err, storage.ErrName) {
+			t.Errorf("put %q: %v, want ErrName", name, err)
+		}
+	}
+	special := s.names()
 	for i, name := range special {
 		s.put(name, fmt.Sprint(i))
 	}

@@ -128,8 +128,16 @@ func run(ctx context.Context, plan *sparksql.Plan, in, out *arrow.Schema, rows i
 			return
 		}
 		defer d.close()
-		stop := context.AfterFunc(ctx, func() { mapping.Interrupt(d.conn) })
-		defer stop()
+		interrupted := make(chan struct{})
+		stop := context.AfterFunc(ctx, func() {
+			mapping.Interrupt(d.conn)
+			close(interrupted)
+		})
+		defer func() {
+			if !stop() { // the connection must not go away under it
+				<-interrupted
+			}
+		}()
 		err = d.load(ctx, plan, in, rows)
 		if err == nil {
 			err = d.register(plan.Functions)

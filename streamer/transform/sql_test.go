@@ -402,7 +402,7 @@ func numbers(mem memory.Allocator, batches, rows int, given *int) (*arrow.Schema
 func TestSpill(t *testing.T) {
 	dir := t.TempDir()
 	given := 0
-	in, rows := numbers(memory.DefaultAllocator, 100, 10000, &given) // about 170 MB of text
+	in, rows := numbers(memory.DefaultAllocator, 60, 10000, &given) // about 90 MB of text
 	tr, err := transform.NewSQL("SELECT k, v FROM <SRC> ORDER BY v DESC", transform.Options{Memory: 64 << 20, TempDir: dir, Threads: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -426,7 +426,7 @@ func TestSpill(t *testing.T) {
 		n += v.Len()
 		batch.Release()
 	}
-	if n != 1000000 || given != 100 {
+	if n != 600000 || given != 60 {
 		t.Errorf("%d rows of %d batches", n, given)
 	}
 	if left := glob(t, dir); len(left) > 0 {

@@ -42,7 +42,7 @@ func (a *args) over() string {
 	if len(w.order) > 0 {
 		keys := make([]string, len(w.order))
 		for i, it := range w.order {
-			keys[i] = a.c.expr(it.x, a.s).sql + direction(it)
+			keys[i] = a.c.orderKey(a.c.expr(it.x, a.s), it.x.pos) + direction(it)
 		}
 		parts = append(parts, "ORDER BY "+strings.Join(keys, ", "))
 	}
@@ -187,8 +187,8 @@ func aggregateFunctions() map[string]builtin {
 			if a.call.name == "max" || a.call.name == "min" {
 				a.call.distinct = false
 			}
-			if a.v[0].t.Kind == Boolean && name != "any_value" { // DuckDB's extremes of booleans are right; so is this
-				return val{sql: a.aggregate(name, a.v[0].sql, ""), t: a.v[0].t, null: true}
+			if nested(a.v[0].t) {
+				return val{sql: "struct_extract(" + a.aggregate("arg_"+name, "struct_pack(v := "+a.v[0].sql+"), "+a.c.orderKey(a.v[0], a.pos), a.v[0].sql+" IS NOT NULL") + ", 'v')", t: a.v[0].t, null: true}
 			}
 			return val{sql: a.aggregate(name, a.v[0].sql, ""), t: a.v[0].t, null: true}
 		}}
@@ -196,7 +196,7 @@ func aggregateFunctions() map[string]builtin {
 	by := func(name string) builtin {
 		return builtin{2, 2, func(a *args) val {
 			// A null value may win; a null key can't.
-			return val{sql: "struct_extract(" + a.aggregate(name, "struct_pack(v := "+a.v[0].sql+"), "+a.v[1].sql, a.v[1].sql+" IS NOT NULL") + ", 'v')", t: a.v[0].t, null: true}
+			return val{sql: "struct_extract(" + a.aggregate(name, "struct_pack(v := "+a.v[0].sql+"), "+a.c.orderKey(a.v[1], a.pos), a.v[1].sql+" IS NOT NULL") + ", 'v')", t: a.v[0].t, null: true}
 		}}
 	}
 	edge := func(name string) builtin { return builtin{1, 2, func(a *args) val { return a.edge(name) }} }

@@ -29,11 +29,11 @@ func castable(from, to *Type) bool {
 		}
 		return true
 	}
-	nested := func(t *Type) bool { return len(t.Fields) > 0 || t.Kind == Interval || t.Kind == Time }
+	special := func(t *Type) bool { return nested(t) || t.Kind == Interval || t.Kind == Time }
 	switch {
 	case from.Kind == Null:
 		return true
-	case nested(from) || nested(to):
+	case special(from) || special(to):
 		return false
 	case to.Kind == String || from.Kind == String:
 		return true

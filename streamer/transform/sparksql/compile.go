@@ -316,9 +316,12 @@ func (c *compiler) orderBy(items []orderItem, s *scope, n int) (out []string) {
 				fail(it.x.pos, "ORDER BY %s: there are %d columns", num.s, n)
 			}
 			key = num.s
-		} else if i := s.aliasOf(it.x); i >= 0 && s.first {
+			if i <= len(s.aliases) && nested(s.aliases[i-1].v.t) {
+				key = c.orderKey(s.aliases[i-1].v, it.x.pos)
+			}
+		} else if i := s.aliasOf(it.x); i >= 0 && s.first && !nested(s.aliases[i].v.t) {
 			key = strconv.Itoa(i + 1)
-		} else if key = c.expr(it.x, s).sql; n > 0 && isNumber(key) {
+		} else if key = c.orderKey(c.expr(it.x, s), it.x.pos); n > 0 && isNumber(key) {
 			continue // a constant orders nothing
 		}
 		out = append(out, key+direction(it))
@@ -328,6 +331,8 @@ func (c *compiler) orderBy(items []orderItem, s *scope, n int) (out []string) {
 	}
 	return out
 }
+
+func nested(t *Type) bool { return len(t.Fields) > 0 }
 
 func isNumber(sql string) bool { return sql != "" && strings.Trim(sql, "0123456789") == "" }
 
@@ -383,7 +388,7 @@ func (c *compiler) selectQuery(b *selectBody, order []orderItem, outer *scope, e
 	}
 	if b.having != nil {
 		h := *s
-		h.aliases, h.first = out, true
+		h.aliases = out // columns before aliases, as in Spark
 		grouped += " HAVING " + c.condition(*b.having, &h, "HAVING")
 	}
 	columns := make([]Field, len(out))

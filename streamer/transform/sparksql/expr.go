@@ -70,8 +70,19 @@ func (c *compiler) use(col *column, pos int) val {
 	return val{sql: col.sql, t: col.t, null: col.null}
 }
 
+// maxText bounds what one expression becomes: some functions repeat their arguments.
+const maxText = 1 << 20
+
 // expr compiles an expression.
 func (c *compiler) expr(x node, s *scope) val {
+	v := c.compile(x, s)
+	if len(v.sql) > maxText {
+		fail(x.pos, "the expression is too large")
+	}
+	return v
+}
+
+func (c *compiler) compile(x node, s *scope) val {
 	switch e := x.expr.(type) {
 	case textLit:
 		return textVal(e.s)
@@ -422,11 +433,41 @@ func (c *compiler) compare(op string, l, r val, pos int) val {
 		v.null = false
 		return v
 	}
+	if op != "=" && op != "<>" {
+		l.sql, r.sql = c.orderKey(l, pos), c.orderKey(r, pos)
+	}
 	return made(simple(Boolean), "(%s "+op+" %s)", l, r)
 }
 
+// orderKey is something that DuckDB orders as Spark orders the value. Inside of arrays and structs a null is the smallest for
+// Spark and the largest for DuckDB, so each part goes behind a boolean that tells whether it is there.
+func (c *compiler) orderKey(v val, pos int) string {
+	part := func(x string, t *Type) string {
+		return fmt.Sprintf("there := %s IS NOT NULL, v := %s", x, c.orderKey(val{sql: x, t: t}, pos))
+	}
+	x := c.fresh("x")
+	switch v.t.Kind {
+	case Array:
+		return fmt.Sprintf("list_transform(%s, lambda %s: struct_pack(%s))", v.sql, x, part(x, v.t.elem()))
+	case Struct:
+		parts := make([]string, len(v.t.Fields))
+		for i, f := range v.t.Fields {
+			parts[i] = fmt.Sprintf("k%d := struct_pack(%s)", i, part(fmt.Sprintf("struct_extract(%s, 'f%d')", x, i), f.Type))
+		}
+		return fmt.Sprintf("list_extract(list_transform([%s], lambda %s: CASE WHEN %s IS NOT NULL THEN struct_pack(%s) END), 1)", v.sql, x, x, strings.Join(parts, ", "))
+	case Map:
+		fail(pos, "maps have no order")
+	}
+	return v.sql
+}
+
 func comparedAs(a, b *Type) *Type {
-	if a.Kind != String && b.Kind != String || a.Kind == b.Kind {
+	switch {
+	case a.Kind == Boolean && b.numeric():
+		return b
+	case b.Kind == Boolean && a.numeric():
+		return a
+	case a.Kind != String && b.Kind != String || a.Kind == b.Kind:
 		return common(a, b)
 	}
 	if b.Kind == String {
@@ -482,7 +523,7 @@ func (c *compiler) arithmetic(op string, l, r val, pos int) val {
 	l, r = c.cast(l, t, pos), c.cast(r, t, pos)
 	if op == "%" {
 		if t.fractional() {
-			return maybe(made(t, "fmod(%s, NULLIF(%s, 0))", l, r))
+			return maybe(made(t, "(%s %% NULLIF(%s, 0))", l, r))
 		}
 		return maybe(made(t, "(%s %% NULLIF(%s, 0))", l, r))
 	}
@@ -549,8 +590,11 @@ func (c *compiler) decimalArithmetic(op string, l, r val, pos int) val {
 	if exact && op != "*" {
 		return maybe(made(t, "CAST(CAST(%s AS "+t.Duck()+") "+op+" CAST(%s AS "+t.Duck()+") AS "+t.Duck()+")", l, r))
 	}
-	if exact {
+	if exact && p1+p2 <= 18 {
 		return maybe(made(t, "CAST(%s * %s AS "+t.Duck()+")", l, r))
+	} else if exact { // DuckDB multiplies in 18 digits as long as both sides have no more
+		wide := decimalType(maxPrecision-p2, s1)
+		return maybe(made(t, "CAST(CAST(%s AS "+wide.Duck()+") * %s AS "+t.Duck()+")", l, r))
 	}
 	return c.decimalOp(op, t, l, r)
 }

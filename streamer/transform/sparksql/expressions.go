@@ -424,6 +424,9 @@ func (p *parser) call(name string, pos int) node {
 			p.take("all")
 		}
 		p.arguments(&c)
+		if c.name == "struct" {
+			c.name = "named_struct"
+		}
 	}
 	if p.take("ignore", "nulls") {
 		c.ignoreNulls = true

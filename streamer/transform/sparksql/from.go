@@ -274,10 +274,10 @@ func (c *compiler) generator(call callExpr, s *scope, outer bool, names []string
 			add(f.Name, f.Type, true, fmt.Sprintf("struct_extract(%s, 'f%d')", filled(v.sql), i))
 		}
 	case v.t.Kind == Array && call.name != "inline":
-		add("col", v.t.elem(), v.t.Fields[0].Nullable, filled(v.sql))
+		add("col", v.t.elem(), true, filled(v.sql))
 	case v.t.Kind == Map && call.name != "inline":
 		add("key", v.t.Fields[0].Type, false, filled("map_keys("+v.sql+")"))
-		add("value", v.t.Fields[1].Type, v.t.Fields[1].Nullable, filled("map_values("+v.sql+")"))
+		add("value", v.t.Fields[1].Type, true, filled("map_values("+v.sql+")"))
 	default:
 		fail(pos, "%s needs an array or a map, not %s", call.name, v.t)
 	}

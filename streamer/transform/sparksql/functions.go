@@ -174,16 +174,26 @@ func nulling(k Kind, format string, kinds ...Kind) builtin {
 	return builtin{f.low, f.high, func(a *args) val { return maybe(f.make(a)) }}
 }
 
-func double(format string) builtin { return fixed(Double, format, Double) }
+func double(format string) builtin { return nulling(Double, format, Double) }
 
 // concat is || and concat(): texts, or arrays.
 func (c *compiler) concat(vals []val, pos int) val {
 	if slices.ContainsFunc(vals, func(v val) bool { return v.t.Kind == Array }) {
 		vals, t := c.alike(vals, pos, "concat")
-		out := vals[0]
-		for _, v := range vals[1:] { // DuckDB's list_concat takes a null list for an empty one; Spark's is null
-			out = made(t, "CASE WHEN %[1]s IS NOT NULL AND %[2]s IS NOT NULL THEN list_concat(%[1]s, %[2]s) END", out, v)
+		if len(vals) == 1 {
+			return vals[0]
 		}
+		// DuckDB's list_concat takes a null list for an empty one; Spark's result is null.
+		conditions := make([]string, len(vals))
+		out := val{sql: vals[0].sql, t: t}
+		for i, v := range vals {
+			conditions[i] = v.sql + " IS NOT NULL"
+			out.null = out.null || v.null
+			if i > 0 {
+				out.sql = "list_concat(" + out.sql + ", " + v.sql + ")"
+			}
+		}
+		out.sql = "CASE WHEN " + strings.Join(conditions, " AND ") + " THEN " + out.sql + " END"
 		return out
 	}
 	binary := len(vals) > 0
@@ -211,7 +221,7 @@ func (c *compiler) concat(vals []val, pos int) val {
 	return out
 }
 
-// bothOf is a wrapper of a pair for a name.
+// truncUnit is the unit of trunc and date_trunc.
 func truncUnit(text string) (string, bool) {
 	switch strings.ToLower(text) {
 	case "year", "yyyy", "yy":
@@ -284,7 +294,7 @@ func (a *args) rounded(even bool) val {
 	switch {
 	case v.t.fractional():
 		out := a.udf("spk_round", simple(Double), a.c.cast(v, simple(Double), a.pos), intLit(int64(digits)), flag)
-		return a.c.cast(out, v.t, a.pos)
+		return maybe(a.c.cast(out, v.t, a.pos))
 	case v.t.integral():
 		if digits >= 0 {
 			return v
@@ -328,6 +338,9 @@ func (a *args) whole(name string) val {
 // pick is greatest or least: nulls don't count.
 func (a *args) pick(name string) val {
 	vals, t := a.c.alike(a.v, a.pos, a.call.name)
+	if nested(t) {
+		fail(a.pos, "%s of a %s isn't supported", a.call.name, t)
+	}
 	out := val{sql: name + "(" + list(vals) + ")", t: t, null: true}
 	for _, v := range vals {
 		out.null = out.null && v.null
@@ -549,8 +562,8 @@ func stringFunctions() map[string]builtin {
 		}}
 	}
 	return map[string]builtin{
-		"upper ucase": fixed(String, "upper(%s)", String),
-		"lower lcase": fixed(String, "lower(%s)", String),
+		"upper ucase": {1, 1, func(a *args) val { return a.udf("spk_upper", simple(String), a.str(0)) }},
+		"lower lcase": {1, 1, func(a *args) val { return a.udf("spk_lower", simple(String), a.str(0)) }},
 		"length char_length character_length len": {1, 1, func(a *args) val {
 			if a.v[0].t.Kind == Binary {
 				return made(simple(Int), "CAST(octet_length(%s) AS INTEGER)", a.v[0])
@@ -657,7 +670,7 @@ func stringFunctions() map[string]builtin {
 		"sha sha1":    fixed(String, "sha1(%s)", Binary),
 		"sha2":        {2, 2, func(a *args) val { return maybe(a.udf("spk_sha2", simple(String), a.bytes(0), a.long(1))) }},
 		"crc32":       {1, 1, func(a *args) val { return a.udf("spk_crc32", simple(Long), a.bytes(0)) }},
-		"levenshtein": fixed(Int, "CAST(levenshtein(%s, %s) AS INTEGER)", String, String),
+		"levenshtein": {2, 2, func(a *args) val { return a.udf("spk_levenshtein", simple(Int), a.str(0), a.str(1)) }},
 		"get_json_object": {2, 2, func(a *args) val {
 			if strings.Contains(a.text(1), "*") {
 				fail(a.pos, "get_json_object with * in its path isn't supported")

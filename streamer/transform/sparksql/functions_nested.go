@@ -22,7 +22,12 @@ func collectionFunctions() map[string]builtin {
 		}}
 	}
 	pick := func(format string) builtin {
-		return builtin{1, 1, func(a *args) val { return maybe(made(a.array(0).t.elem(), format, a.v[0])) }}
+		return builtin{1, 1, func(a *args) val {
+			if nested(a.array(0).t.elem()) {
+				fail(a.pos, "%s of a %s isn't supported", a.call.name, a.v[0].t)
+			}
+			return maybe(made(a.v[0].t.elem(), format, a.v[0]))
+		}}
 	}
 	return map[string]builtin{
 		"array": {0, many, func(a *args) val {
@@ -126,7 +131,10 @@ func collectionFunctions() map[string]builtin {
 					fail(a.pos, "sort_array takes TRUE or FALSE")
 				}
 			}
-			return made(a.array(0).t, "list_sort(%s, "+order+")", a.v[0])
+			if nested(a.array(0).t.elem()) {
+				fail(a.pos, "%s of a %s isn't supported", a.call.name, a.v[0].t)
+			}
+			return made(a.v[0].t, "list_sort(%s, "+order+")", a.v[0])
 		}},
 		"array_repeat": {2, 2, func(a *args) val {
 			return made(arrayOf(a.v[0].t, a.v[0].null), "list_transform(range(greatest(%[2]s, 0)), lambda "+a.c.fresh("x")+": %[1]s)", val{sql: a.v[0].sql, t: a.v[0].t}, a.long(1))

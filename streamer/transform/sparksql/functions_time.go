@@ -28,7 +28,7 @@ func (a *args) unixTimestamp() val {
 	} else {
 		v = a.time(0)
 	}
-	return a.udf("spk_seconds", simple(Long), v)
+	return a.udf("spk_seconds_toward_zero", simple(Long), v)
 }
 
 // addUnit adds a number of units to a time.
@@ -122,7 +122,7 @@ func dateFunctions() map[string]builtin {
 		"unix_timestamp":    {0, 2, func(a *args) val { return maybe(a.unixTimestamp()) }},
 		"to_unix_timestamp": {1, 2, func(a *args) val { return maybe(a.unixTimestamp()) }},
 		"from_unixtime": {1, 2, func(a *args) val {
-			return maybe(a.udf("spk_date_format", simple(String), a.udf("spk_from_seconds", simple(Timestamp), a.long(0)), a.pattern(1)))
+			return maybe(a.udf("spk_date_format", simple(String), a.udf("spk_from_seconds_wrapped", simple(Timestamp), a.long(0)), a.pattern(1)))
 		}},
 		"date_format": {2, 2, func(a *args) val { return a.udf("spk_date_format", simple(String), a.time(0), a.pattern(1)) }},
 		"make_date":   nulling(Date, "TRY(make_date(CAST(%s AS BIGINT), CAST(%s AS BIGINT), CAST(%s AS BIGINT)))", Int, Int, Int),

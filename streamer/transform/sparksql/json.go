@@ -3,8 +3,12 @@ package sparksql
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/sluicelake/sluice/hudi/keygen"
 )
 
 // jsonObject is get_json_object: what a path such as $.a.b[0] or $['a'] names in a JSON text: a text without its quotes, other
@@ -34,11 +38,72 @@ func jsonObject(text, path string) (string, bool) {
 		}
 		return s, true
 	}
-	var b bytes.Buffer
-	if json.Compact(&b, raw) != nil {
-		return "", false
+	return string(rewritten(nil, raw)), true
+}
+
+// rewritten is a JSON value as Java's writer puts it: no blanks, fractions as doubles (1.50 is 1.5, 1e3 is 1000.0), texts
+// with the escapes that they need.
+func rewritten(b []byte, raw []byte) []byte {
+	for i := 0; i < len(raw); i++ {
+		c := raw[i]
+		switch {
+		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+		case c == '"':
+			end := i + 1
+			for raw[end] != '"' {
+				if raw[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			var s string
+			if json.Unmarshal(raw[i:end+1], &s) != nil {
+				return append(b, raw[i:]...)
+			}
+			b = appendText(b, s)
+			i = end
+		case c == '-' || c >= '0' && c <= '9':
+			end := i
+			for end < len(raw) && strings.IndexByte("+-.eE0123456789", raw[end]) >= 0 {
+				end++
+			}
+			number := string(raw[i:end])
+			if f, err := strconv.ParseFloat(number, 64); err == nil && strings.ContainsAny(number, ".eE") {
+				b = keygen.AppendFloat(b, f, 64)
+			} else {
+				b = append(b, number...)
+			}
+			i = end - 1
+		default:
+			b = append(b, c)
+		}
 	}
-	return b.String(), true
+	return b
+}
+
+func appendText(b []byte, s string) []byte {
+	b = append(b, '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r == '\b':
+			b = append(b, `\b`...)
+		case r == '\f':
+			b = append(b, `\f`...)
+		case r == '\n':
+			b = append(b, `\n`...)
+		case r == '\r':
+			b = append(b, `\r`...)
+		case r == '\t':
+			b = append(b, `\t`...)
+		case r < ' ':
+			b = fmt.Appendf(b, `\u%04X`, r)
+		default:
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return append(b, '"')
 }
 
 type pathStep struct {

@@ -57,7 +57,7 @@ func recovered(statement string, err *error) {
 		r.err.Statement = statement
 		*err = r.err
 	default:
-		panic(r)
+		*err = fmt.Errorf("SQL: internal error: %v", r)
 	}
 }
 

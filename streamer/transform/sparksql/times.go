@@ -356,7 +356,19 @@ func (p pattern) format(micros int64) string {
 }
 
 func (p pattern) write(b *strings.Builder, t time.Time) {
-	pad := func(v, n int) { fmt.Fprintf(b, "%0*d", n, v) }
+	pad := func(v, n int) {
+		var room [20]byte
+		text := strconv.AppendInt(room[:0], int64(v), 10)
+		if v < 0 {
+			b.WriteByte('-')
+			text = text[1:]
+			n--
+		}
+		for n -= len(text); n > 0; n-- {
+			b.WriteByte('0')
+		}
+		b.Write(text)
+	}
 	for _, it := range p {
 		switch it.letter {
 		case 0:

@@ -14,7 +14,10 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/sluicelake/sluice/hudi/keygen"
 	"github.com/sluicelake/sluice/hudi/schema"
+	"golang.org/x/text/cases"
+	"golang.org/x/text/language"
 )
 
 // Function is a function that DuckDB has not, or not as Spark has it. The caller of Compile registers those that a plan names.
@@ -23,7 +26,8 @@ type Function struct {
 	// In and Out are among Boolean, Int, Long, Double, String, Binary, Date and Timestamp. Where an argument is null, so is the result.
 	In  []Kind
 	Out Kind
-	// Call computes one value; false is null. Errors end the query. It may be called from several goroutines at once.
+	// Call computes one value; false is null. Errors end the query. It may be called from several goroutines at once. The texts of
+	// arguments are valid during the call alone.
 	Call func(args []Arg) (Arg, bool, error)
 }
 
@@ -44,9 +48,10 @@ func (c *cache[T]) get(s string) (T, error) {
 	if v, ok := c.m.Load(s); ok {
 		return v.(T), nil
 	}
+	s = strings.Clone(s) // arguments live no longer than their vector, what is compiled keeps parts of them
 	v, err := c.compile(s)
 	if err == nil {
-		c.m.Store(strings.Clone(s), v)
+		c.m.Store(s, v)
 	}
 	return v, err
 }
@@ -93,13 +98,15 @@ func castFunctions(pure pureAdder) {
 	}, String, Long, Long)
 	pure("spk_date", Date, func(a []Arg) (Arg, bool) { d, ok := parseDate(a[0].S); return Arg{I: d}, ok }, String)
 	pure("spk_timestamp", Timestamp, func(a []Arg) (Arg, bool) { t, _, ok := parseTimestamp(a[0].S); return Arg{I: t}, ok }, String)
-	pure("spk_double_text", String, func(a []Arg) (Arg, bool) { return Arg{S: string(schema.AppendJavaFloat(nil, a[0].F, 64))}, true }, Double)
-	pure("spk_float_text", String, func(a []Arg) (Arg, bool) { return Arg{S: string(schema.AppendJavaFloat(nil, a[0].F, 32))}, true }, Double)
+	pure("spk_double_text", String, func(a []Arg) (Arg, bool) { return Arg{S: string(keygen.AppendFloat(nil, a[0].F, 64))}, true }, Double)
+	pure("spk_float_text", String, func(a []Arg) (Arg, bool) { return Arg{S: string(keygen.AppendFloat(nil, a[0].F, 32))}, true }, Double)
 	pure("spk_decimal_text", String, func(a []Arg) (Arg, bool) { return Arg{S: scientific(a[0].S)}, true }, String)
-	pure("spk_utf8", String, func(a []Arg) (Arg, bool) { return Arg{S: strings.ToValidUTF8(a[0].S, "\ufffd")}, true }, Binary)
+	pure("spk_utf8", String, func(a []Arg) (Arg, bool) { return Arg{S: readable(a[0].S)}, true }, Binary)
 	pure("spk_timestamp_text", String, func(a []Arg) (Arg, bool) { return Arg{S: timestampText(a[0].I)}, true }, Timestamp)
 	pure("spk_date_text", String, func(a []Arg) (Arg, bool) { return Arg{S: dateText(a[0].I)}, true }, Date)
 	pure("spk_seconds", Long, func(a []Arg) (Arg, bool) { return Arg{I: floorDiv(a[0].I, 1000000)}, true }, Timestamp)
+	pure("spk_seconds_toward_zero", Long, func(a []Arg) (Arg, bool) { return Arg{I: a[0].I / 1000000}, true }, Timestamp)
+	pure("spk_from_seconds_wrapped", Timestamp, func(a []Arg) (Arg, bool) { return Arg{I: a[0].I * 1000000}, true }, Long)
 	pure("spk_from_seconds", Timestamp, func(a []Arg) (Arg, bool) {
 		if a[0].I > math.MaxInt64/1000000 {
 			return Arg{I: math.MaxInt64 - 1}, true
@@ -159,6 +166,14 @@ func roundTo(n, by *big.Int, even bool) *big.Int {
 		}
 	}
 	return q
+}
+
+// readable is text that takes each byte that is none for U+FFFD.
+func readable(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return string([]rune(s))
 }
 
 // parseWhole reads [+-]digits[.digits] and drops the fraction; false when it doesn't fit.
@@ -367,6 +382,19 @@ func textFunctions(pure pureAdder) {
 	}
 	pure("spk_substring", String, func(a []Arg) (Arg, bool) { return Arg{S: substring(a[0].S, a[1].I, a[2].I)}, true }, String, Long, Long)
 	pure("spk_substring_index", String, func(a []Arg) (Arg, bool) { return Arg{S: substringIndex(a[0].S, a[1].S, int(a[2].I))}, true }, String, String, Long)
+	text("spk_upper", func(s string) string {
+		if ascii(s) {
+			return strings.ToUpper(s)
+		}
+		return cases.Upper(language.Und).String(s) // ß is SS, as in Java
+	})
+	text("spk_lower", func(s string) string {
+		if ascii(s) {
+			return strings.ToLower(s)
+		}
+		return cases.Lower(language.Und).String(s)
+	})
+	pure("spk_levenshtein", Int, func(a []Arg) (Arg, bool) { return Arg{I: levenshtein([]rune(a[0].S), []rune(a[1].S))}, true }, String, String)
 	text("spk_initcap", func(s string) string {
 		var b strings.Builder
 		start := true
@@ -418,6 +446,35 @@ func textFunctions(pure pureAdder) {
 	pure("spk_json", String, func(a []Arg) (Arg, bool) { s, ok := jsonObject(a[0].S, a[1].S); return Arg{S: s}, ok }, String, String)
 	pure("spk_conv", String, func(a []Arg) (Arg, bool) { s, ok := conv(a[0].S, int(a[1].I), int(a[2].I)); return Arg{S: s}, ok }, String, Long, Long)
 	pure("spk_format_number", String, func(a []Arg) (Arg, bool) { s, ok := formatNumber(a[0].S, int(a[1].I)); return Arg{S: s}, ok }, String, Long)
+}
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// levenshtein is how many characters have to change to make one text of the other.
+func levenshtein(a, b []rune) int64 {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range a {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range b {
+			next := min(row[j]+1, row[j+1]+1, diagonal+1)
+			if a[i] == b[j] {
+				next = min(next, diagonal)
+			}
+			diagonal, row[j+1] = row[j+1], next
+		}
+	}
+	return int64(row[len(b)])
 }
 
 // substring counts characters from 1; a negative position counts from the end, 0 is 1.
@@ -565,6 +622,14 @@ func conv(s string, from, to int) (string, bool) {
 
 // formatNumber writes 1234.5 as 1,234.50, rounded half to even.
 func formatNumber(s string, digits int) (string, bool) {
+	switch s {
+	case "NaN":
+		return s, digits >= 0
+	case "Infinity":
+		return "∞", digits >= 0
+	case "-Infinity":
+		return "-∞", digits >= 0
+	}
 	n, scale, ok := unscaled(s)
 	if !ok || digits < 0 || digits > 100 {
 		return "", false
