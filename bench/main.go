@@ -34,6 +34,10 @@ type options struct {
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "streamer" {
+		exit(streamerBench(os.Args[2:]))
+		return
+	}
 	if len(os.Args) > 2 {
 		switch os.Args[1] {
 		case "scan":

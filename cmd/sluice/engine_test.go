@@ -10,9 +10,9 @@ import (
 	"github.com/sluicelake/sluice/internal/fixture"
 )
 
-// The program of the tests is the worker of --engine process, when it is started as one.
+// The program of the tests is the worker of --engine process, when it is started as one, and a streamer that can be killed.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "task" {
+	if len(os.Args) > 1 && (os.Args[1] == "task" || os.Args[1] == "streamer") {
 		main()
 	}
 	os.Exit(m.Run())

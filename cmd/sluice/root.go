@@ -32,6 +32,11 @@ type app struct {
 func run(ctx context.Context, args []string, c console) int {
 	a := &app{console: c}
 	root := a.root()
+	args, err := pasted(root, args)
+	if err != nil {
+		report(c.err, "sluice streamer", err)
+		return exitUsage
+	}
 	root.SetArgs(javaFlags(root, args))
 	root.SetIn(c.in)
 	root.SetOut(c.out)
@@ -67,7 +72,7 @@ Data goes to standard output, everything else to standard error.
 	flags.StringVar(&a.zone, "table-timezone", "UTC", "zone in which the table's instants are dates, where its properties say LOCAL")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "no progress and no summary")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{nearestFlag(cmd, err)} })
-	root.AddCommand(a.readCommand(), a.exportCommand(), a.copyCommand(), a.writeCommand(), a.tableCommand(), a.keysCommand(), a.taskCommand(), a.versionCommand())
+	root.AddCommand(a.readCommand(), a.exportCommand(), a.copyCommand(), a.writeCommand(), a.streamerCommand(), a.tableCommand(), a.keysCommand(), a.taskCommand(), a.versionCommand())
 	usageErrors(root)
 	return root
 }
@@ -134,6 +139,18 @@ func (a *app) tableZone() (*time.Location, error) {
 		return nil, usagef("--table-timezone %q: no such time zone; write it like Europe/Berlin", a.zone)
 	}
 	return zone, nil
+}
+
+// pasted takes spark-submit, its flags and the jar away where a whole line was pasted behind a verb that allows it.
+func pasted(root *cobra.Command, args []string) ([]string, error) {
+	cmd, _, err := root.Find(args)
+	at := slices.Index(args, cmd.Name())
+	if err != nil || cmd.Annotations[sparkLine] == "" || at < 0 {
+		return args, nil //nolint:nilerr // cobra will say it better
+	}
+	rest, class, err := cutSpark(args[at+1:])
+	cmd.Annotations["class"] = class
+	return slices.Concat(args[:at+1], rest), err
 }
 
 // javaFlags rewrites the one-dash long flags of the Java tools (-pl, -bp …), which the flag library would take for a row

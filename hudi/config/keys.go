@@ -275,12 +275,12 @@ func streamerKeys() []Key {
 		{"source.dfs.datepartitioned.selector.currentdate", nil, KindString, "", "", Honoured, "Date that counts as today."},
 		{"source.dfs.datepartitioned.selector.parallelism", nil, KindInt, "20", "", Ignored, "Listing parallelism."},
 		{"source.dfs.datepartitioned.date.format", nil, KindString, "yyyy-MM-dd", "", Honoured, "Format of the date folder."},
-		{"source.parquet.dfs.merge_schema.enable", nil, KindBool, "false", "", Honoured, "Unite the schemas of all files."},
+		{"source.parquet.dfs.merge_schema.enable", nil, KindBool, "false", "", Ignored, "The schemas of all files of a round are always united."},
 		{"csv.<option>", nil, KindString, "", "", Honoured, "CSV options: sep, encoding, quote, escape, header, nullValue and the others of Spark."},
-		{"source.sql.sql.query", nil, KindString, "", "", Honoured, "Query of SqlSource."},
-		{"source.sql.file", nil, KindString, "", "", Honoured, "File with the statements of SqlFileBasedSource."},
-		{"source.sql.checkpoint.emit", nil, KindBool, "false", "", Honoured, "Current time as checkpoint."},
-		{"jdbc.<option>", nil, KindString, "", "", Honoured, "JdbcSource: url, user, password, password.file, driver.class, table.name, incr.pull, table.incr.column.name, incr.fallback.to.full.fetch, storage.level, extra.options."},
+		{"source.sql.sql.query", nil, KindString, "", "", Refused, "Query of SqlSource."},
+		{"source.sql.file", nil, KindString, "", "", Refused, "File with the statements of SqlFileBasedSource."},
+		{"source.sql.checkpoint.emit", nil, KindBool, "false", "", Refused, "Current time as checkpoint."},
+		{"jdbc.<option>", nil, KindString, "", "", Refused, "JdbcSource: url, user, password, password.file, driver.class, table.name, incr.pull, table.incr.column.name, incr.fallback.to.full.fetch, storage.level, extra.options."},
 		{"source.hoodieincr.path", nil, KindString, "", "", Honoured, "Table that HoodieIncrSource reads."},
 		{"source.hoodieincr.num_instants", nil, KindInt, "5", "", Honoured, "Instants per round."},
 		{"source.hoodieincr.missing.checkpoint.strategy", nil, KindEnum, "", "", Honoured, "READ_LATEST or READ_UPTO_LATEST_COMMIT."},
@@ -311,13 +311,13 @@ func streamerKeys() []Key {
 		{"max.rounds.without.new.data.to.shutdown", nil, KindInt, "3", "", Honoured, "Rounds without new data after which NoNewDataTerminationStrategy ends a continuous run."},
 	})...)
 	return append(keys, keysOf(ScopeStreamer, "hoodie.errortable.", []row{
-		{"enable", nil, KindBool, "false", "", Refused, "Error table of the streamer."},
-		{"base.path", nil, KindString, "", "", Refused, "Error table of the streamer."},
-		{"target.table.name", nil, KindString, "", "", Refused, "Error table of the streamer."},
-		{"write.class", nil, KindClass, "", "", Refused, "Error table of the streamer."},
-		{"validate.targetschema.enable", nil, KindBool, "false", "", Refused, "Error table of the streamer."},
-		{"validate.recordcreation.enable", nil, KindBool, "true", "", Refused, "Error table of the streamer."},
-		{"write.failure.strategy", nil, KindEnum, "ROLLBACK_COMMIT", "", Refused, "ROLLBACK_COMMIT or LOG_ERROR."},
+		{"enable", nil, KindBool, "false", "", Honoured, "Records that can't be written go into a table of their own: reason, payload, source, instant."},
+		{"base.path", nil, KindString, "", "", Honoured, "Path of the error table."},
+		{"target.table.name", nil, KindString, "rejects", "", Honoured, "Name of the error table."},
+		{"write.class", nil, KindClass, "", "", Ignored, "The built-in error table is used."},
+		{"validate.targetschema.enable", nil, KindBool, "false", "", Ignored, "Rows are always held against the schema."},
+		{"validate.recordcreation.enable", nil, KindBool, "true", "", Ignored, "Rows are always held against the schema."},
+		{"write.failure.strategy", nil, KindEnum, "ROLLBACK_COMMIT", "", Honoured, "ROLLBACK_COMMIT or LOG_ERROR."},
 	})...)
 }
 

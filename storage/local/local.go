@@ -360,7 +360,40 @@ func (s *Store) delete(ctx context.Context, name string) error {
 	if err := root.Remove(sidecar(target)); err != nil && !missing(err) {
 		return err
 	}
-	return root.Remove(target)
+	err = root.Remove(target)
+	if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST) {
+		if left, listErr := removeStaging(root, target); listErr == nil && left {
+			return root.Remove(target)
+		}
+	}
+	return err
+}
+
+// removeStaging removes the staging files of a folder that has nothing else in it: List shows it as empty, so it is to be
+// deleted as an empty one. It reports whether there were some. Killed processes leave them.
+func removeStaging(root *os.Root, folder string) (bool, error) {
+	d, err := root.Open(folder)
+	if err != nil {
+		return false, err
+	}
+	entries, err := d.ReadDir(-1)
+	if closeErr := d.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, e := range entries {
+		if !isStaging(e.Name()) {
+			return false, nil
+		}
+	}
+	for _, e := range entries {
+		if err := root.Remove(filepath.Join(folder, e.Name())); err != nil && !missing(err) {
+			return false, err
+		}
+	}
+	return len(entries) > 0, nil
 }
 
 // Copy copies through a staging file; on Linux the kernel moves the bytes.

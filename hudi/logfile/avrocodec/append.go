@@ -94,6 +94,20 @@ func (a *Appender) AppendKeyed(key, record []byte) error {
 	return nil
 }
 
+// AppendNext decodes the record at the beginning of data and gives what follows it: in container files records stand one
+// behind the other. After an error the builder holds a part of a row: release it.
+func (a *Appender) AppendNext(data []byte) (rest []byte, err error) {
+	a.c = cursor{buf: data}
+	for _, s := range a.root {
+		s(&a.c)
+	}
+	if a.c.err != nil {
+		return nil, a.c.err
+	}
+	a.rows++
+	return data[a.c.pos:], nil
+}
+
 type binder struct {
 	key string
 	// keyText is the column named key, if it is text.
