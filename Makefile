@@ -19,11 +19,11 @@ help: ## this list
 
 .PHONY: build
 build: ## bin/sluice
-	$(GO) build -o bin/sluice ./cmd/sluice
+	$(GO) build -ldflags "-s -w" -o bin/sluice ./cmd/sluice
 
 .PHONY: demo
-demo: build ## a real Hudi table comes out whole as rows, Parquet, CSV and JSON
-	@GO="$(GO)" ./demo/demo.sh
+demo: build ## DMS change files of a MySQL table become a Hudi table, round by round
+	@bin/sluice demo
 
 .PHONY: test
 test: ## everything that needs Go alone
@@ -58,7 +58,8 @@ lint: $(GOLANGCI) ## gofmt, go vet, golangci-lint; the lower floors without cgo
 	if [ -n "$$unformatted" ]; then echo "gofmt -w is due on:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags interop ./interop/...
-	CGO_ENABLED=0 $(GO) build ./storage/... ./hudi/... ./orc/...
+	$(GO) vet -tags hdfs ./storage/...
+	CGO_ENABLED=0 $(GO) build ./...
 	$(GOLANGCI) run ./...
 	$(GOLANGCI) run --build-tags interop ./interop/...
 

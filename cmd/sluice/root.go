@@ -72,7 +72,7 @@ Data goes to standard output, everything else to standard error.
 	flags.StringVar(&a.zone, "table-timezone", "UTC", "zone in which the table's instants are dates, where its properties say LOCAL")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "no progress and no summary")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{nearestFlag(cmd, err)} })
-	root.AddCommand(a.readCommand(), a.exportCommand(), a.copyCommand(), a.writeCommand(), a.streamerCommand(), a.tableCommand(), a.keysCommand(), a.taskCommand(), a.versionCommand())
+	root.AddCommand(a.readCommand(), a.exportCommand(), a.copyCommand(), a.writeCommand(), a.streamerCommand(), a.tableCommand(), a.keysCommand(), a.taskCommand(), a.demoCommand(), a.versionCommand())
 	usageErrors(root)
 	return root
 }

@@ -112,6 +112,7 @@ func (a *app) createTable(ctx context.Context, url string, spec write.Spec, form
 	if err != nil {
 		return err
 	}
+	a.notes(spec.Notes())
 	t, err := write.CreateTable(ctx, store, spec)
 	var wrong *write.SpecError
 	if errors.As(err, &wrong) {

@@ -205,12 +205,22 @@ func (a *app) makeTable(ctx context.Context, store storage.Store, options map[st
 			_, _ = fmt.Fprintln(a.err, "the new table has no record key: rows can be added, but not updated or deleted by key (--key names the columns)")
 		}
 	}
+	a.notes(spec.Notes())
 	_, err = write.CreateTable(ctx, store, spec)
 	var wrong *write.SpecError
 	if errors.As(err, &wrong) {
 		return usageError{err}
 	}
 	return err
+}
+
+// notes prints what a person should know.
+func (a *app) notes(texts []string) {
+	for _, text := range texts {
+		if !a.quiet {
+			_, _ = fmt.Fprintf(a.err, "note: %s\n", text)
+		}
+	}
 }
 
 // removeTable deletes everything in the table's folder: the properties first, so that nobody reads half of it.
@@ -388,9 +398,7 @@ func (p *writeProgress) observe(e operation.Event) {
 	case operation.Planned:
 		p.planned = e
 	case operation.Warned:
-		if !p.a.quiet {
-			_, _ = fmt.Fprintf(p.a.err, "note: %s\n", e.Text)
-		}
+		p.a.notes([]string{e.Text})
 	case operation.Progress:
 		p.Read += e.Read
 		p.Written += e.Written

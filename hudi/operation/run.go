@@ -177,6 +177,9 @@ func (j *job) schemaAfter(table *schema.Type) (*schema.Type, error) {
 	if err != nil {
 		return nil, err
 	}
+	if j.rows.Avro == nil && j.given == nil {
+		given = inMicros(given, table)
+	}
 	if j.data, err = schema.Reconcile(table, given, j.reconcile); err != nil {
 		return nil, err
 	}
@@ -201,6 +204,44 @@ func (j *job) rowsSchema() (*schema.Type, error) {
 		}
 	}
 	return schema.FromArrow(arrow.NewSchema(fields, nil), schema.RecordName(j.cfg.Name))
+}
+
+// inMicros makes timestamps of milliseconds those of microseconds, which alone Spark knows: 0.15.0 takes milliseconds for
+// microseconds when it rewrites a file, and 1.2.0 refuses to write. Columns that the table has stay for Reconcile to compare.
+func inMicros(t, table *schema.Type) *schema.Type {
+	out := *t
+	out.Fields = slices.Clone(t.Fields)
+	for i, f := range out.Fields {
+		if table != nil {
+			if _, ok := table.Field(f.Name); ok {
+				continue
+			}
+		}
+		out.Fields[i].Type = microsOf(f.Type)
+	}
+	return &out
+}
+
+func microsOf(t *schema.Type) *schema.Type {
+	out := *t
+	switch t.Logical {
+	case schema.TimestampMillis:
+		out.Logical = schema.TimestampMicros
+	case schema.LocalTimestampMillis:
+		out.Logical = schema.LocalTimestampMicros
+	}
+	if t.Items != nil {
+		out.Items = microsOf(t.Items)
+	}
+	out.Branches = slices.Clone(t.Branches)
+	for i, b := range out.Branches {
+		out.Branches[i] = microsOf(b)
+	}
+	out.Fields = slices.Clone(t.Fields)
+	for i, f := range out.Fields {
+		out.Fields[i].Type = microsOf(f.Type)
+	}
+	return &out
 }
 
 // withoutDropped leaves out the partition columns where the table does not store them (table format 1.4).

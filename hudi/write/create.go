@@ -41,7 +41,8 @@ type Spec struct {
 	KeyGenerator string
 	// Schema is the Avro schema of the data columns; empty: the first commit brings one.
 	Schema string
-	// PayloadClass is the merge rule; empty: the default of Apache Hudi 0.15, which a copy-on-write table does not store.
+	// PayloadClass is the merge rule; empty: the default of Apache Hudi 0.15. 0.15 stores none in copy-on-write tables; a table with
+	// ordering fields has it here, as 1.x takes it for one of event time otherwise (table format 6.6).
 	PayloadClass string
 
 	HiveStyle             bool // folders field=value
@@ -269,10 +270,10 @@ func (s Spec) properties(table string) (*config.Properties, error) {
 		p.Set("hoodie.compaction.payload.class", orElse(s.PayloadClass, "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"))
 		p.Set("hoodie.compaction.record.merger.strategy", "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5")
 	}
-	if s.Type != config.MergeOnRead && s.PayloadClass != "" {
+	if s.Type != config.MergeOnRead && (s.PayloadClass != "" || len(s.OrderingFields) > 0) {
 		// 0.15.0 leaves it to the options of each write; 1.x takes no notice of those, and merges by the ordering field where
 		// the table names no class (table format 6.6).
-		p.Set("hoodie.compaction.payload.class", s.PayloadClass)
+		p.Set("hoodie.compaction.payload.class", orElse(s.PayloadClass, "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"))
 	}
 	if s.Schema != "" {
 		p.Set(optSchema, s.Schema)
@@ -419,4 +420,14 @@ func (s Spec) keys() (map[string]string, error) {
 		return map[string]string{"hoodie.table.keygenerator.class": s.KeyGenerator}, nil
 	}
 	return stored.TableProperties(tableVersion), nil
+}
+
+// Notes are what a person should know who lets others write to the new table.
+func (s Spec) Notes() []string {
+	simple := len(s.RecordKeyFields) == 1 && len(s.PartitionFields) < 2 && !strings.Contains(strings.ToUpper(s.KeyGenerator), "COMPLEX")
+	if simple || len(s.RecordKeyFields) != 1 || s.BareComplexKey || len(s.PartitionFields) == 0 || s.KeyGenerator != "" && !strings.Contains(strings.ToUpper(s.KeyGenerator), "COMPLEX") {
+		return nil
+	}
+	return []string{"record keys of this table are " + s.RecordKeyFields[0] + ":<value>; Apache Hudi 0.14.1, 0.15.0 and 1.0.0 to 1.0.2 would write the value alone and so make second rows. To share the table with them, make it with " +
+		keygen.KeyNewEncoding + "=true"}
 }

@@ -176,8 +176,7 @@ func (c *Config) columns(r *rand.Rand) []Column {
 		columns = append(columns, Column{"_hoodie_is_deleted", boolean})
 	}
 	for _, d := range dataColumns() {
-		rare := d.Type == millis && r.IntN(3) > 0 // Spark does not write on such tables
-		if r.IntN(2) == 0 && !rare {
+		if r.IntN(2) == 0 {
 			columns = append(columns, d)
 		}
 	}

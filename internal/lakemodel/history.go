@@ -429,18 +429,6 @@ func (m *Maker) Turn() []Step {
 	return []Step{m.take(m.upsert()), m.take(m.remove())}
 }
 
-// Foreign says why Spark can't change the table of a history; empty when it can.
-func (h *History) Foreign() string {
-	for _, s := range h.Steps {
-		for _, c := range s.Columns {
-			if c.Type == millis {
-				return "Spark knows timestamps of microseconds only, and Apache Hudi refuses them for a column of milliseconds"
-			}
-		}
-	}
-	return ""
-}
-
 // ForeignTurn is a Turn for another writer, without that about which releases of Apache Hudi differ: 1.2.0 keeps the last arrival
 // of a batch under OverwriteWithLatest and its kin, and lets an older delete lose under EventTime (table format 6.6).
 func (m *Maker) ForeignTurn() []Step {
