@@ -399,9 +399,6 @@ func TestStreamerOriginal(t *testing.T) {
 		},
 		"source_limit_selector": limits(),
 		"operations": {
-			// An insert that tops up two files at once must meet the stored rows of both (hoodie.merge.allow.duplicate.on.inserts=false).
-			1: {why: "package operation lets it meet one of them", code: exitDone, commits: 1}, 2: {why: "the same", code: exitDone, commits: 1},
-			3: {why: "the same", code: exitDone, commits: 1}, 4: {why: "the same", code: exitDone, commits: 1},
 			5: {why: "DELETE is supported (C.1); TestStreamerDelete has it", skip: true},
 		},
 	}

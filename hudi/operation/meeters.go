@@ -20,7 +20,8 @@ const (
 )
 
 func (r *routed) meeters(ctx context.Context, t task) (*meeters, error) {
-	j := *r.j // a lookup of its own, in one file
+	j, own := *r.j, *r.j.settings // a lookup of its own, in one file, with settings of its own: other tasks look at the job's
+	j.settings = &own
 	j.kind, j.duplicates = Upsert, dupNone
 	j.index.Kind = index.Simple
 	sub := &routed{j: &j, gone: map[int32][]int64{}, homeOf: map[home]int32{}, updates: shuffle.New(r.updates.Schema(), r.options(true)), inserts: shuffle.New(r.inserts.Schema(), r.options(false))}
