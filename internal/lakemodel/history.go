@@ -433,8 +433,11 @@ func (m *Maker) Turn() []Step {
 func (h *History) Foreign() string {
 	for _, s := range h.Steps {
 		for _, c := range s.Columns {
-			if c.Type == millis {
-				return "Spark knows timestamps of microseconds only, and Apache Hudi refuses them for a column of milliseconds"
+			switch {
+			case c.Type == millis:
+				return "Spark knows timestamps of microseconds only: 1.2.0 refuses a column of milliseconds, 0.15.0 takes the stored ones for microseconds"
+			case c.Name == "count" && c.Type == long && h.Config.Moves && h.Release() == "0.15.0":
+				return "0.15.0 reads stored rows of a global index with the newest schema, and fails on files from before a column became wider"
 			}
 		}
 	}
@@ -442,7 +445,8 @@ func (h *History) Foreign() string {
 }
 
 // ForeignTurn is a Turn for another writer, without that about which releases of Apache Hudi differ: 1.2.0 keeps the last arrival
-// of a batch under OverwriteWithLatest and its kin, and lets an older delete lose under EventTime (table format 6.6).
+// of a batch under OverwriteWithLatest and its kin, lets an older delete lose under EventTime (table format 6.6), and inserts a new row
+// whose Op is d.
 func (m *Maker) ForeignTurn() []Step {
 	if m.config.Keygen == Keyless {
 		return m.Turn()
@@ -458,6 +462,9 @@ func (m *Maker) ForeignTurn() []Step {
 	for _, r := range s.Rows {
 		if m.config.Payload == EventTime && m.config.deletes(r) {
 			m.order(r, 50)
+		}
+		if m.config.Payload == AWSDms && m.config.deletes(r) {
+			r["Op"] = "D"
 		}
 	}
 	return []Step{m.take(s), m.take(m.remove())}
