@@ -159,11 +159,11 @@ func (w *Writer) snapshot(ctx context.Context, table *hudi.Table) error {
 	if err := w.columns(s); err != nil {
 		return err
 	}
+	if w.Foreign { // Apache Hudi's sequence numbers may be there twice
+		return w.diff(w.Table, nil, got)
+	}
 	if err := distinct(got); err != nil {
 		return err
-	}
-	if w.Foreign {
-		return w.diff(w.Table, nil, got)
 	}
 	w.settle(got)
 	return w.diff(w.Table, func(Stored) bool { return true }, got)

@@ -429,8 +429,21 @@ func (m *Maker) Turn() []Step {
 	return []Step{m.take(m.upsert()), m.take(m.remove())}
 }
 
+// Foreign says why Spark can't change the table of a history; empty when it can.
+func (h *History) Foreign() string {
+	for _, s := range h.Steps {
+		for _, c := range s.Columns {
+			if c.Name == "count" && c.Type == long && h.Config.Moves && h.Release() == "0.15.0" {
+				return "0.15.0 reads stored rows of a global index with the newest schema, and fails on files from before a column became wider"
+			}
+		}
+	}
+	return ""
+}
+
 // ForeignTurn is a Turn for another writer, without that about which releases of Apache Hudi differ: 1.2.0 keeps the last arrival
-// of a batch under OverwriteWithLatest and its kin, and lets an older delete lose under EventTime (table format 6.6).
+// of a batch under OverwriteWithLatest and its kin, lets an older delete lose under EventTime (table format 6.6), and inserts a new row
+// whose Op is d.
 func (m *Maker) ForeignTurn() []Step {
 	if m.config.Keygen == Keyless {
 		return m.Turn()
@@ -446,6 +459,9 @@ func (m *Maker) ForeignTurn() []Step {
 	for _, r := range s.Rows {
 		if m.config.Payload == EventTime && m.config.deletes(r) {
 			m.order(r, 50)
+		}
+		if m.config.Payload == AWSDms && m.config.deletes(r) {
+			r["Op"] = "D"
 		}
 	}
 	return []Step{m.take(s), m.take(m.remove())}
