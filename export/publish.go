@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sluicelake/sluice/engine"
 	"github.com/sluicelake/sluice/storage"
 )
 
 // publish makes the export visible: it looks whether all is there that was written, removes what tasks of a killed run left
 // half way, and puts _SUCCESS. names is what was written.
-func (j *job) publish(ctx context.Context, l *lease, names map[string]wrote) error {
+func (j *job) publish(ctx context.Context, pool engine.Engine, l *lease, names map[string]wrote) error {
 	if err := l.held(ctx); err != nil {
 		return err
 	}
@@ -30,6 +31,14 @@ func (j *job) publish(ctx context.Context, l *lease, names map[string]wrote) err
 				return err
 			}
 		}
+	}
+	if j.cfg.Verify {
+		if err := j.verify(ctx, pool, names); err != nil {
+			return err
+		}
+	}
+	if err := j.writeManifest(ctx, names); err != nil {
+		return err
 	}
 	if _, err := j.target.Put(ctx, Successful, nil, storage.PutOptions{}); err != nil {
 		return err

@@ -68,7 +68,7 @@ func Run(ctx context.Context, c Config, opts local.Options) (sum Summary, err er
 		opts.Workers = c.Parallelism
 	}
 	j := &job{cfg: c, observe: opts.Observe}
-	pool := local.New(engine.Handlers{taskRows: j.rowsTask, taskCopy: j.copyTask}, opts)
+	pool := local.New(engine.Handlers{taskRows: j.rowsTask, taskCopy: j.copyTask, taskVerify: j.verifyTask}, opts)
 	if err := j.prepare(ctx, pool.Workers()); err != nil {
 		return sum, err
 	}
@@ -150,7 +150,7 @@ func (j *job) perform(ctx context.Context, pool engine.Engine, sum *Summary) err
 	}
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	if len(sum.Files) == 0 && !j.resumed || errors.Is(err, engine.ErrRefused) {
+	if len(sum.Files) == 0 && !j.resumed || errors.Is(err, engine.ErrRefused) || errors.Is(err, ErrVerify) {
 		if errors.Is(err, storage.ErrNoSpace) {
 			err = &unfinishedError{err: err, undone: true}
 		}
@@ -176,7 +176,7 @@ func (j *job) work(ctx context.Context, pool engine.Engine, lease *lease, sum *S
 	if j.cfg.Explain {
 		j.explain(sum)
 	}
-	return j.publish(ctx, lease, names)
+	return j.publish(ctx, pool, lease, names)
 }
 
 // execute runs the tasks that are not done, and gives what all of them wrote, by name.

@@ -179,8 +179,13 @@ func (j *job) rowsTask(ctx context.Context, task engine.Task, scope engine.Scope
 		return nil, stats, err
 	}
 	done.Files = files
+	var rows int64
 	for _, f := range files {
 		stats.BytesWritten += f.Size
+		rows += f.Rows
+	}
+	if rows != stats.Rows { // whatever the reason: never short
+		return nil, stats, fmt.Errorf("%d rows were read and %d written: this is a fault of the program", stats.Rows, rows)
 	}
 	stats.Files = int64(len(files))
 	raw, err := json.Marshal(done)
