@@ -32,6 +32,11 @@ func (j *job) publish(ctx context.Context, pool engine.Engine, l *lease, names m
 			}
 		}
 	}
+	if j.resumed {
+		if err := j.cleanStaging(ctx); err != nil {
+			return err
+		}
+	}
 	if j.cfg.Verify {
 		if err := j.verify(ctx, pool, names); err != nil {
 			return err

@@ -86,8 +86,9 @@ func (j *job) copyTask(ctx context.Context, task engine.Task, scope engine.Scope
 // become many small files: up to packBytes, each file counted with openCost beside its bytes.
 const (
 	packBytes = 128 << 20
-	// packFolders is packBytes where rows go to folders: each task has a file of its own in each.
-	packFolders = 1 << 30
+	// packFolders is packBytes where rows go to folders: each task has a file of its own in each, so larger packs make fewer
+	// files, and smaller ones make less to do again after a failure.
+	packFolders = 256 << 20
 	openCost    = 4 << 20
 )
 
