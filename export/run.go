@@ -135,10 +135,10 @@ func (j *job) perform(ctx context.Context, pool engine.Engine, sum *Summary) err
 	if err != nil {
 		return j.busy(err)
 	}
-	if err := j.begin(ctx, lease); err != nil {
+	working := lease.keep(ctx)
+	if err := j.begin(working, lease); err != nil {
 		return errors.Join(err, lease.release(context.WithoutCancel(ctx)))
 	}
-	working := lease.keep(ctx)
 	err = j.work(working, pool, lease, sum)
 	cause := context.Cause(working)
 	lease.stop()
