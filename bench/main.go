@@ -11,6 +11,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -46,12 +47,15 @@ func main() {
 		case "orc":
 			exit(readORC(os.Args[2]))
 			return
+		case "requests":
+			exit(requests(os.Args[2]))
+			return
 		}
 	}
 	var o options
-	flag.IntVar(&o.rows, "rows", 4_000_000, "rows in base files")
+	flag.IntVar(&o.rows, "rows", 10_000_000, "rows in base files")
 	flag.IntVar(&o.updates, "updates", 400_000, "of them updated in log files")
-	flag.IntVar(&o.groups, "groups", 8, "file groups")
+	flag.IntVar(&o.groups, "groups", 16, "file groups")
 	flag.IntVar(&o.repeat, "repeat", 3, "runs of each contender; the best counts (Spark runs once)")
 	flag.StringVar(&o.only, "only", "", "only tasks whose name holds this")
 	flag.StringVar(&o.sluice, "sluice", "bin/sluice", "the program")
@@ -73,6 +77,14 @@ func run(o options) error {
 		return err
 	}
 	defer os.RemoveAll(b.out)
+	if strings.Contains("plans of many files", o.only) {
+		if err := b.many(context.Background()); err != nil {
+			return err
+		}
+		if o.only != "" {
+			return nil
+		}
+	}
 	table, err := b.table()
 	if err != nil {
 		return err
@@ -248,6 +260,7 @@ func (b *bench) tasks(t table) []task {
 			"--output-format", format, "--query-type", view}, args...)
 		return contender{name: name, argv: argv}
 	}
+	shell := func(name, line string) contender { return contender{name: name, argv: []string{"sh", "-c", line}} }
 	quarter := max(t.sliceLogBytes/4, 1<<20)
 	return []task{
 		{"scan, base files alone (read optimized)", t.baseBytes, []contender{
@@ -266,6 +279,7 @@ func (b *bench) tasks(t table) []task {
 		}},
 		{"export to Parquet, base files alone", t.baseBytes, []contender{
 			export("sluice", "parquet", "read_optimized"),
+			shell("cp of the base files", "mkdir -p "+target+" && cp "+t.path+"/*.parquet "+target),
 			peer("DuckDB", "parquet_duckdb", target),
 			peer("PyArrow", "parquet_pyarrow", target),
 			peer("Spark with Apache Hudi, cold", "parquet_spark_base", target),
@@ -294,8 +308,17 @@ func (b *bench) tasks(t table) []task {
 			export("sluice", "orc", "read_optimized", "--parallelism", "1"),
 			peer("PyArrow", "orc_all_pyarrow", target),
 		}},
+		{"export to Parquet in 2 folders, base files alone", t.baseBytes, []contender{
+			export("sluice", "parquet", "read_optimized", "--output-partition-field", "open"),
+			peer("DuckDB", "folders_duckdb", target, "open"),
+		}},
+		{"export to Parquet in 1,000 folders, base files alone", t.baseBytes, []contender{
+			export("sluice", "parquet", "read_optimized", "--output-partition-field", "shop"),
+			peer("DuckDB", "folders_duckdb", target, "shop"),
+		}},
 		{"export to Hudi (files as they are)", t.allBytes, []contender{
 			export("sluice", "hudi", "snapshot"),
+			shell("cp -r of the table", "cp -r "+t.path+" "+target),
 		}},
 	}
 }

@@ -70,17 +70,30 @@ def parquet_duckdb(table, target):
     return counted(target)
 
 
+def folders_duckdb(table, target, column):
+    import duckdb
+    two_threads(duckdb).sql(f"copy (select {QUOTED} from read_parquet({base_files(table)})) to '{target}' "
+                            f"(format parquet, compression snappy, partition_by ({column}))")
+    return {}
+
+
+def two_threads(duckdb):
+    connection = duckdb.connect()
+    connection.sql("set threads = 2")
+    return connection
+
+
 def json_duckdb(table, target):
     import duckdb
     os.makedirs(target)
-    duckdb.connect().sql(f"copy (select {QUOTED} from read_parquet({base_files(table)})) to '{target}/data.json.gz' (format json, compression gzip)")
+    two_threads(duckdb).sql(f"copy (select {QUOTED} from read_parquet({base_files(table)})) to '{target}/data.json.gz' (format json, compression gzip)")
     return {}
 
 
 def csv_duckdb(table, target):
     import duckdb
     os.makedirs(target)
-    duckdb.connect().sql(f"copy (select {QUOTED} from read_parquet({base_files(table)})) to '{target}/data.csv' (format csv)")
+    two_threads(duckdb).sql(f"copy (select {QUOTED} from read_parquet({base_files(table)})) to '{target}/data.csv' (format csv)")
     return {}
 
 

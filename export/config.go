@@ -113,6 +113,12 @@ type Config struct {
 	SmallRowGroup int64
 	// Explain makes the export say, when it has ended, how many base files were copied as bytes and why others were decoded.
 	Explain bool
+	// Verify reads again what was written, before _SUCCESS comes.
+	Verify bool
+	// Manifest is where a Manifest is put as JSON: a path or URL, or InTarget. Empty: nowhere.
+	Manifest string
+	// WithArchive and WithMetadata make a copy of the table (format hudi) a full one: the archived timeline, the metadata table.
+	WithArchive, WithMetadata bool
 	// Copier keeps the older snapshot copier's ways: nothing to copy is no error.
 	Copier bool
 	// Open turns a URL into a store; nil means open.Store with the environment's settings. Workers in other processes always
@@ -198,6 +204,9 @@ func (c *Config) setDefaults() error {
 func (c *Config) setColumns() (err error) {
 	if c.Format == Hudi && (c.Columns != nil || c.Filter != "" || c.KeepMeta) {
 		return &UsageError{errors.New("format hudi copies the table's own files: columns and rows can't be picked; choose parquet, orc, json or csv")}
+	}
+	if c.Format != Hudi && (c.WithArchive || c.WithMetadata) {
+		return &UsageError{errors.New("the archive and the metadata table belong to copies of a table: choose format hudi")}
 	}
 	if c.Columns != nil && len(c.Columns) == 0 {
 		return &UsageError{errors.New("no columns are asked for")}

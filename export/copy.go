@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"path"
 	"strings"
 	"time"
@@ -25,7 +24,7 @@ import (
 // view was asked for, the schema history of schema-on-read, and the archived completion times that a layout 2 table's
 // logs need. Left out, when log files are, are pending instants and the delta
 // commits that wrote nothing else: their files are not copied.
-func tableFiles(ctx context.Context, snap *read.Plan) (data, meta []storage.Info, err error) {
+func tableFiles(ctx context.Context, snap *read.Plan, c *Config) (data, meta []storage.Info, err error) {
 	src := snap.Source()
 	files, err := src.Files(ctx)
 	if err != nil {
@@ -36,8 +35,16 @@ func tableFiles(ctx context.Context, snap *read.Plan) (data, meta []storage.Info
 			data = append(data, storage.Info{Name: m})
 		}
 	}
-	logs := false
+	logs := c.WithMetadata
+	if c.WithMetadata {
+		if data, err = allVersions(data, files, snap.Instant()); err != nil {
+			return nil, nil, err
+		}
+	}
 	for _, s := range snap.Slices() {
+		if c.WithMetadata {
+			break // they are among all versions
+		}
 		if s.Base != nil {
 			data = append(data, storage.Info{Name: s.Base.Name, Size: s.Base.Size})
 		}
@@ -66,7 +73,18 @@ func tableFiles(ctx context.Context, snap *read.Plan) (data, meta []storage.Info
 	if logs && src.Config.Layout == 2 {
 		folders = append(folders, src.Config.HistoryPath)
 	}
+	if c.WithArchive {
+		folders = append(folders, src.Config.HistoryPath, src.Config.ArchiveFolder)
+	}
+	if c.WithMetadata {
+		folders = append(folders, metadataFolder, indexFolder)
+	}
+	seen := map[string]bool{}
 	for _, folder := range folders {
+		if seen[folder] {
+			continue
+		}
+		seen[folder] = true
 		for info, err := range src.Store.List(ctx, folder, storage.ListOptions{Recursive: true}) {
 			if err != nil {
 				return nil, nil, err
@@ -77,6 +95,24 @@ func tableFiles(ctx context.Context, snap *read.Plan) (data, meta []storage.Info
 		}
 	}
 	return data, meta, nil
+}
+
+const (
+	metadataFolder = ".hoodie/metadata"
+	indexFolder    = ".hoodie/.index_defs"
+)
+
+// allVersions adds every data file up to an instant: the metadata table lists older versions too, until they are cleaned.
+func allVersions(data []storage.Info, files *filegroup.Files, at string) ([]storage.Info, error) {
+	for _, p := range files.Partitions() {
+		for _, f := range files.In(p) {
+			if b, ok := filegroup.ParseBaseName(path.Base(f.Name)); ok && b.Instant > at {
+				continue
+			}
+			data = append(data, storage.Info{Name: f.Name, Size: f.Size})
+		}
+	}
+	return data, nil
 }
 
 // onlyLogs reports whether a completed write is a delta commit of log files alone: a copy without log files that lists it
@@ -125,21 +161,12 @@ func properties(cfg *config.Table, now time.Time) ([]byte, error) {
 
 // copyObject copies one object from store to store, whole or not at all, and checks its length.
 func copyObject(ctx context.Context, from storage.Store, f file, to storage.Store) (int64, error) {
-	obj, err := from.Open(ctx, f.Name)
+	info, _, err := storage.CopyBetween(ctx, from, f.Name, to, f.Name)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = obj.Close() }() // read only: nothing to lose
-	if f.Size > 0 && obj.Size() != f.Size {
-		return 0, fmt.Errorf("%s has %d bytes, and had %d when the export was planned: %w", storage.Join(from.URL(), f.Name), obj.Size(), f.Size, storage.ErrChanged)
-	}
-	body := io.NewSectionReader(storage.ReaderAt(ctx, obj), 0, obj.Size())
-	info, err := to.Put(ctx, f.Name, body, storage.PutOptions{Size: obj.Size()})
-	if err != nil {
-		return 0, err
-	}
-	if info.Size != obj.Size() {
-		return 0, fmt.Errorf("copy of %s: %d of %d bytes arrived in %s", storage.Join(from.URL(), f.Name), info.Size, obj.Size(), to.URL())
+	if f.Size > 0 && info.Size != f.Size {
+		return 0, fmt.Errorf("%s has %d bytes, and had %d when the export was planned: %w", storage.Join(from.URL(), f.Name), info.Size, f.Size, storage.ErrChanged)
 	}
 	return info.Size, nil
 }

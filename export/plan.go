@@ -26,6 +26,11 @@ func (j *job) planSource(ctx context.Context) error {
 	if err := j.countLogs(ctx, t); err != nil {
 		return err
 	}
+	if j.cfg.WithMetadata {
+		if last, _ := t.Source().View.Latest(); j.snap.Instant() < last {
+			return &UsageError{fmt.Errorf("the metadata table knows the newest state only (instant %s): leave --as-of or --with-metadata out", last)}
+		}
+	}
 	if j.cfg.Format == Hudi {
 		if j.cfg.PartitionField != "" || j.cfg.Partitioner != "" {
 			j.observe(engine.Noted{Text: "format hudi copies the table's own files: the output partitioning is ignored"})
@@ -153,12 +158,14 @@ func (j *job) makeTasks(ctx context.Context, workers int) (err error) {
 		j.tasks, err = j.rowTasks(workers)
 		return err
 	}
-	data, meta, err := tableFiles(ctx, j.snap)
+	data, meta, err := tableFiles(ctx, j.snap, &j.cfg)
 	if err != nil {
 		return err
 	}
-	if j.props, err = properties(j.snap.Source().Config, time.Now()); err != nil {
-		return err
+	if !j.cfg.WithMetadata {
+		if j.props, err = properties(j.snap.Source().Config, time.Now()); err != nil {
+			return err
+		}
 	}
 	if j.props == nil {
 		meta = append(meta, storage.Info{Name: path.Join(".hoodie", "hoodie.properties")})

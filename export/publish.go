@@ -34,6 +34,19 @@ func (j *job) publish(ctx context.Context, l *lease, names map[string]wrote) err
 			}
 		}
 	}
+	if j.resumed {
+		if err := j.cleanStaging(ctx); err != nil {
+			return err
+		}
+	}
+	if j.cfg.Verify {
+		if err := j.verify(ctx, j.here, names); err != nil {
+			return err
+		}
+	}
+	if err := j.writeManifest(ctx, names); err != nil {
+		return err
+	}
 	if _, err := j.target.Put(ctx, Successful, nil, storage.PutOptions{}); err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/sluicelake/sluice/internal/fixture"
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/fault"
+	disk "github.com/sluicelake/sluice/storage/local"
 	"github.com/sluicelake/sluice/storage/mem"
 )
 
@@ -138,6 +139,61 @@ func TestResumeKeepsTheInstant(t *testing.T) {
 	sum, err = export.Run(t.Context(), c, local.Options{})
 	if err != nil || sum.Instant != last || sum.Stats.Rows != int64(expect.Snapshot.Count) {
 		t.Errorf("%v: overwritten with %s, %d rows, want %s with %d", err, sum.Instant, sum.Stats.Rows, last, expect.Snapshot.Count)
+	}
+}
+
+// On a disk a killed process leaves the file that it was at under another name; that goes too.
+func TestNothingIsLeftOfAKilledRunOnDisk(t *testing.T) {
+	dir, _ := fixture.Spark(t, "cow_basic_1.2.0")
+	for _, overwrite := range []bool{false, true} {
+		root := t.TempDir()
+		world, err := disk.New(root, disk.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := export.Config{Source: dir, Target: filepath.Join(root, "out"), Format: export.JSON, PartitionField: "dt", Lease: time.Hour, Patience: time.Millisecond}
+		c.SetPack(1)
+		dying := c
+		f := fault.New(world, fault.CrashAt(5, fault.Before))
+		dying.Open = func(ctx context.Context, url string) (storage.Store, error) {
+			if rest, ok := strings.CutPrefix(url, root); ok {
+				return storage.Sub(f, strings.Trim(rest, "/"))
+			}
+			return disk.New(url, disk.Options{})
+		}
+		if _, err := export.Run(t.Context(), dying, local.Options{Workers: 1}); !f.Crashed() {
+			t.Fatal(err)
+		}
+		folder := filepath.Join(root, "out", "dt=2024-01-02")
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, ".sluice-put-ABCDEFGHIJKLMNOPQRSTUVWXYZ"), []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if overwrite {
+			c.Format, c.Overwrite = export.CSV, true
+		}
+		sum, err := export.Run(t.Context(), c, local.Options{Workers: 1})
+		if err != nil || (sum.Kept > 0) == overwrite {
+			t.Fatalf("%v, %d kept", err, sum.Kept)
+		}
+		want := append(slices.Clone(sum.Files), export.Successful)
+		err = filepath.WalkDir(filepath.Join(root, "out"), func(p string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				if d.Name() == "_sluice_export" {
+					t.Errorf("%s is left", p)
+				}
+				return err
+			}
+			if rel, _ := filepath.Rel(filepath.Join(root, "out"), p); !slices.Contains(want, filepath.ToSlash(rel)) {
+				t.Errorf("%s is left", p)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

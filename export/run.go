@@ -72,7 +72,8 @@ func Run(ctx context.Context, c Config, opts local.Options) (sum Summary, err er
 	if j.remote, err = farAway(j, asked, opts); err != nil {
 		return sum, err
 	}
-	inside := local.New(engine.Handlers{taskRows: j.rowsTask, taskCopy: j.copyTask}, opts)
+	inside := local.New(engine.Handlers{taskRows: j.rowsTask, taskCopy: j.copyTask, taskVerify: j.verifyTask}, opts)
+	j.here = inside // files are verified from where they were asked for
 	var pool engine.Engine = inside
 	if j.remote != nil {
 		pool = j.remote
@@ -119,7 +120,8 @@ type job struct {
 	base    string        // its name in there
 	observe engine.Observer
 
-	remote *remote // nil: tasks run in this process
+	here   engine.Engine // tasks in this process
+	remote *remote       // nil: all tasks run in this process
 
 	source    storage.Store
 	arguments map[string]string
@@ -145,10 +147,10 @@ func (j *job) perform(ctx context.Context, pool engine.Engine, sum *Summary) err
 	if err != nil {
 		return j.busy(err)
 	}
-	if err := j.begin(ctx, lease); err != nil {
+	working := lease.keep(ctx)
+	if err := j.begin(working, lease); err != nil {
 		return errors.Join(err, lease.release(context.WithoutCancel(ctx)))
 	}
-	working := lease.keep(ctx)
 	err = j.work(working, pool, lease, sum)
 	cause := context.Cause(working)
 	lease.stop()
@@ -160,7 +162,7 @@ func (j *job) perform(ctx context.Context, pool engine.Engine, sum *Summary) err
 	}
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	if len(sum.Files) == 0 && !j.resumed || errors.Is(err, engine.ErrRefused) {
+	if len(sum.Files) == 0 && !j.resumed || errors.Is(err, engine.ErrRefused) || errors.Is(err, ErrVerify) {
 		if errors.Is(err, storage.ErrNoSpace) {
 			err = &unfinishedError{err: err, undone: true}
 		}

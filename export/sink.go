@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -14,6 +15,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicelake/sluice/engine"
 	"github.com/sluicelake/sluice/hudi/encode"
@@ -52,8 +54,16 @@ type sink struct {
 	heap   *heap   // of the others
 	plain  *output // of an export without folders
 	parts  int     // files begun without folders
-	done   []wrote
+
+	// Puts whose answers are waited for, where a store is no file system: thousands of folders must not cost thousands of
+	// round trips one after the other.
+	puts errgroup.Group
+	mu   sync.Mutex
+	done []wrote
 }
+
+// putsAtOnce are the files of one task that a remote store is asked to keep at once, beside those that are open.
+const putsAtOnce = 8
 
 // pile is an open file of a folder, and the rows that are on their way to it.
 type pile struct {
@@ -82,6 +92,7 @@ type rowFile interface {
 
 func newSink(ctx context.Context, j *job, number int, scope engine.Scope) *sink {
 	s := &sink{ctx: ctx, job: j, number: number, scope: scope}
+	s.puts.SetLimit(putsAtOnce)
 	if len(j.layout.names) > 0 {
 		s.groups = newGrouper(j.layout.names, j.cfg.Zone)
 		s.heap = &heap{dir: scope.TempDir, budget: max(scope.Memory/heapShare, minHeap), spans: map[int32]int64{}}
@@ -114,7 +125,10 @@ func (s *sink) drain(r *read.Reader, slices []filegroup.Slice, rows func(int64))
 			return nil, err
 		}
 	}
-	return s.done, s.finish()
+	if err := s.finish(); err != nil {
+		return nil, err
+	}
+	return s.done, nil
 }
 
 // finish completes all files.
@@ -122,10 +136,9 @@ func (s *sink) finish() error {
 	if s.plain != nil {
 		o := s.plain
 		s.plain = nil
-		return s.complete(o)
-	}
-	if s.groups == nil {
-		return nil
+		if err := s.complete(o); err != nil {
+			return err
+		}
 	}
 	for _, p := range s.piles {
 		if err := s.flush(p); err != nil {
@@ -137,7 +150,12 @@ func (s *sink) finish() error {
 			return err
 		}
 	}
-	if err := s.others(); err != nil {
+	if s.groups != nil {
+		if err := s.others(); err != nil {
+			return err
+		}
+	}
+	if err := s.puts.Wait(); err != nil {
 		return err
 	}
 	slices.SortFunc(s.done, func(a, b wrote) int { return strings.Compare(a.Name, b.Name) })
@@ -146,6 +164,7 @@ func (s *sink) finish() error {
 
 // abort lets go of everything; files that are not complete do not appear.
 func (s *sink) abort() error {
+	_ = s.puts.Wait() // an error was told by finish, or there is an earlier one
 	if s.plain != nil {
 		s.plain.body.Abort()
 	}
@@ -383,10 +402,19 @@ func (s *sink) complete(o *output) error {
 		o.body.Abort()
 		return err
 	}
-	if err := o.body.Close(); err != nil {
-		return err
+	keep := func() error {
+		if err := o.body.Close(); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.done = append(s.done, wrote{Name: o.body.Info().Name, Size: o.body.Info().Size, Rows: o.rows})
+		return nil
 	}
-	s.done = append(s.done, wrote{Name: o.body.Info().Name, Size: o.body.Info().Size, Rows: o.rows})
+	if s.groups == nil || s.job.target.Traits().Dirs {
+		return keep()
+	}
+	s.puts.Go(keep)
 	return nil
 }
 

@@ -37,7 +37,7 @@ func TestCopiedIsDecoded(t *testing.T) {
 			copied += sum.Copied
 		}
 	}
-	if copied < 400 {
+	if copied < 350 { // the others share a task with small ones, and are joined
 		t.Errorf("only %d files were copied", copied)
 	}
 }

@@ -69,6 +69,12 @@ func (c *Config) arguments(source string) map[string]string {
 	if c.KeepMeta {
 		all["keep-meta"] = "true"
 	}
+	if c.WithArchive {
+		all["with-archive"] = "true"
+	}
+	if c.WithMetadata {
+		all["with-metadata"] = "true"
+	}
 	all["columns"], all["filter"] = strings.Join(c.Columns, ","), c.Filter
 	if c.SmallRowGroup != DefaultSmallRowGroup {
 		all["small-row-group"] = strconv.FormatInt(c.SmallRowGroup, 10)

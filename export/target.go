@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -191,6 +192,9 @@ func (j *job) begin(ctx context.Context, l *lease) error {
 
 // clear removes what the target held before: first what says that it is whole.
 func (j *job) clear(ctx context.Context, l *lease) error {
+	if err := j.cleanStaging(ctx); err != nil {
+		return err
+	}
 	if err := j.target.Delete(ctx, Successful); err != nil {
 		return err
 	}
@@ -254,6 +258,19 @@ func (j *job) undo(ctx context.Context) error {
 		return fmt.Errorf("and what was written to %s could not be removed: %w", j.cfg.Target, err)
 	}
 	return nil
+}
+
+// cleanStaging removes what killed processes left of files that they had begun, where the store keeps such: a file system.
+// Nobody else writes, as we hold the lease.
+func (j *job) cleanStaging(ctx context.Context) error {
+	s, ok := j.target.(interface {
+		CleanStaging(ctx context.Context, prefix string, age time.Duration) (int, error)
+	})
+	if !ok {
+		return nil
+	}
+	_, err := s.CleanStaging(ctx, "", 0)
+	return err
 }
 
 // ours tells the files of this export from what others may have put into the target.

@@ -86,8 +86,9 @@ func (j *job) copyTask(ctx context.Context, task engine.Task, scope engine.Scope
 // become many small files: up to packBytes, each file counted with openCost beside its bytes.
 const (
 	packBytes = 128 << 20
-	// packFolders is packBytes where rows go to folders: each task has a file of its own in each.
-	packFolders = 1 << 30
+	// packFolders is packBytes where rows go to folders: each task has a file of its own in each, so larger packs make fewer
+	// files, and smaller ones make less to do again after a failure.
+	packFolders = 256 << 20
 	openCost    = 4 << 20
 )
 
@@ -179,8 +180,13 @@ func (j *job) rowsTask(ctx context.Context, task engine.Task, scope engine.Scope
 		return nil, stats, err
 	}
 	done.Files = files
+	var rows int64
 	for _, f := range files {
 		stats.BytesWritten += f.Size
+		rows += f.Rows
+	}
+	if rows != stats.Rows { // whatever the reason: never short
+		return nil, stats, fmt.Errorf("%d rows were read and %d written: this is a fault of the program", stats.Rows, rows)
 	}
 	stats.Files = int64(len(files))
 	raw, err := json.Marshal(done)

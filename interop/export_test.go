@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -207,4 +208,111 @@ func cutFraction(text string) string {
 		rest = "Z"
 	}
 	return text[:at+4] + "000" + rest
+}
+
+// A full copy, with the archive and the metadata table, is the table's twin: Apache Hudi writes the same on both, with the
+// metadata table on, and reads the same in both, with it and without.
+func TestFullCopyIsWrittenOnByApacheHudi(t *testing.T) {
+	for _, c := range []struct{ name, release string }{
+		{"cow_basic_1.2.0", spark.Hudi1},
+		{"mor_basic_1.2.0", spark.Hudi1},
+		{"cow_clustered_1.2.0", spark.Hudi1},
+		{"mor_basic_0.15.0", spark.Hudi0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			source, expect := fixture.Spark(t, c.name)
+			target := export(t, source, "hudi", "--with-archive", "--with-metadata", "--verify")
+			s := spark.Hudi(t, c.release)
+			set, err := expect.Snapshot.Set()
+			if err != nil {
+				t.Fatal(err)
+			}
+			write := spark.Write{
+				Columns: "id int, name string, price double, ts bigint, dt string",
+				Rows:    [][]any{{1, "written on", 0.5, 9000, set.Rows[0]["dt"]}, {77, "new", 7.5, 9000, "new"}},
+				Options: spark.Options{
+					"hoodie.table.name": expect.Fixture, "hoodie.datasource.write.table.type": expect.TableType,
+					"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.precombine.field": "ts",
+					"hoodie.datasource.write.partitionpath.field":     "dt",
+					"hoodie.datasource.write.hive_style_partitioning": "true",
+					"hoodie.metadata.enable":                          "true",
+				},
+			}
+			for _, path := range []string{source, target} {
+				if err := s.Write(path, write); err != nil {
+					t.Fatalf("%s: %v", path, err)
+				}
+			}
+			for _, metadata := range []string{"true", "false"} {
+				want, err := s.Read(source, spark.Options{"hoodie.metadata.enable": metadata})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !strings.Contains(fmt.Sprint(want.Rows), "written on") {
+					t.Error("Apache Hudi does not see its own write")
+				}
+				got, err := s.Read(target, spark.Options{"hoodie.metadata.enable": metadata})
+				check(t, "Apache Hudi, metadata "+metadata, withoutColumns(want, isMeta), withoutColumns(got, isMeta), err)
+			}
+		})
+	}
+}
+
+// Folders of several levels, computed ones among them, of picked rows and columns: Spark finds the values in the names, nulls and
+// odd characters too.
+func TestFoldersAreReadByPeers(t *testing.T) {
+	s := spark.Hudi(t, spark.Hudi1)
+	table := filepath.Join(t.TempDir(), "table")
+	query := `select id, ts, case id % 6 when 0 then null when 1 then '' when 2 then 'a/b=c%' when 3 then 'Ünï {x}' when 4 then 'a b' else 'plain' end as v,
+		if(id % 4 = 0, null, cast(id % 3 as int)) as n, timestamp_seconds(id * 86400) as at, named_struct('x', id, 'y', array(id)) as st from (select id, id as ts from range(0, 400, 1, 2))`
+	options := spark.Options{"hoodie.table.name": "folders", "hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.precombine.field": "ts",
+		"hoodie.datasource.write.operation": "bulk_insert"}
+	if err := s.Save(table, query, "hudi", options, 2); err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"parquet", "orc"} {
+		target := export(t, table, format, "--output-partition-field", "v,n", "--columns", "id,st,at", "--filter", "id >= 17")
+		whole, err := s.Read(table, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := folderRows(whole)
+		got, err := s.ReadFiles(format, target, nil)
+		check(t, "Spark, "+format, want, got, err)
+	}
+	target := export(t, table, "parquet", "--output-partitioner", `expr:year = at.Year(); odd = id % 2 == 1`, "--columns", "id", "--verify", "--manifest", "target")
+	got, err := s.SQL(fmt.Sprintf("select count(*) as n, count(distinct id) as ids, sum(if(year(timestamp_seconds(id * 86400)) = year and odd = (id %% 2 = 1), 1, 0)) as good from parquet.`%s`", target))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := fmt.Sprint(got.Canonical().Rows); !strings.Contains(text, "good:400") || !strings.Contains(text, "ids:400") || !strings.Contains(text, "n:400") {
+		t.Errorf("Spark counts %s", text)
+	}
+}
+
+// folderRows are the rows of the table as the folders tell them: picked columns, the empty text as null.
+func folderRows(in rows.Set) rows.Set {
+	out := rows.Set{}
+	order := []string{"id", "st", "at", "v", "n"}
+	for _, name := range order {
+		for _, c := range in.Columns {
+			if c.Name == name {
+				out.Columns = append(out.Columns, c)
+			}
+		}
+	}
+	for _, r := range in.Rows {
+		if id, err := strconv.Atoi(fmt.Sprint(r["id"])); err != nil || id < 17 {
+			continue
+		}
+		row := rows.Row{}
+		for _, name := range order {
+			row[name] = r[name]
+		}
+		if row["v"] == "" {
+			row["v"] = nil
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
 }

@@ -3,19 +3,27 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicelake/sluice/engine/local"
 	"github.com/sluicelake/sluice/export"
+	"github.com/sluicelake/sluice/storage"
+	"github.com/sluicelake/sluice/storage/count"
+	"github.com/sluicelake/sluice/storage/open"
 )
 
 func (a *app) exportCommand() *cobra.Command {
 	var c export.Config
 	var format, rows, prefix, zone, timestamps, parallelism string
 	var on engineFlags
+	var dry dryRun
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Copy a table out at one instant: as a Hudi table, Parquet, ORC, JSON or CSV",
@@ -28,11 +36,16 @@ that it left out; --query-type snapshot takes every row of the instant, logs mer
 Formats: hudi copies the table's own files; parquet, orc, json (JSON Lines) and csv hold the table's columns without the _hoodie_ meta
 columns. Partition values and nulls are written as Spark writes them.
 
+An export that was killed, or failed, goes on where it was when the same command is run again, at the same instant. One with other
+arguments is refused, and so is one into a target where another is at work. --overwrite begins anew where the table has changed.
+
 ` + engineHelp + `
 ` + exitHelp,
 		Example: `  sluice export --source-base-path s3://lake/orders --target-output-path /backup/orders --output-format parquet
   sluice export --source-base-path /data/orders --target-output-path /out/orders --output-format json \
       --output-partition-field region --query-type snapshot --as-of "2026-11-29 10:00:00"
+  sluice export --source-base-path /data/orders --target-output-path /out/orders --output-format parquet \
+      --columns id,qty,at --filter "qty > 5" --output-partitioner 'expr:date = _hoodie_partition_path' --verify --manifest target
   sluice export --source-base-path s3://lake/orders --target-output-path s3://backup/orders --output-format parquet \
       --engine spark --master yarn -- --num-executors 20 --conf spark.executor.cores=2`,
 		Args:        on.words(noWords),
@@ -58,7 +71,7 @@ columns. Partition values and nulls are written as Spark writes them.
 			if c.Parallelism, err = strconv.Atoi(parallelism); err != nil {
 				return usagef(`"-pl": couldn't convert %q to an integer`, parallelism)
 			}
-			return a.runExport(cmd.Context(), c, on)
+			return a.runExport(cmd.Context(), c, on, dry)
 		},
 	}
 	f := cmd.Flags()
@@ -80,6 +93,7 @@ columns. Partition values and nulls are written as Spark writes them.
 	f.StringVar(&zone, "timezone", "UTC", "zone in which json and csv print timestamps")
 	f.StringVar(&prefix, "snapshot-prefix", "", "sub-folder of the target for this snapshot (-sp)")
 	f.BoolVar(&c.Overwrite, "overwrite", false, "replace a target that holds an earlier export")
+	copyFlags(cmd, &c, &dry)
 	f.BoolVar(&c.Explain, "verbose", false, "say of each base file that was decoded why its column chunks could not be copied as they are")
 	on.add(f)
 	onlyOnce(cmd)
@@ -91,6 +105,7 @@ func (a *app) copyCommand() *cobra.Command {
 	c := export.Config{Format: export.Hudi, Copier: true}
 	var datePartitioned, fromMetadata bool
 	var on engineFlags
+	var dry dryRun
 	cmd := &cobra.Command{
 		Use:   "copy",
 		Short: "Copy a table's newest snapshot as a Hudi table (the older snapshot copier)",
@@ -107,7 +122,7 @@ no error: nothing is written and the exit code is 0. A target that exists is ref
 			if err := required(cmd, "base-path", "output-path"); err != nil {
 				return err
 			}
-			err := a.runExport(cmd.Context(), c, on)
+			err := a.runExport(cmd.Context(), c, on, dry)
 			if errors.Is(err, export.ErrNoCommits) {
 				a.note("no commits present in %s: nothing to copy", c.Source)
 				return nil
@@ -121,9 +136,21 @@ no error: nothing is written and the exit code is 0. A target that exists is ref
 	f.BoolVar(&c.Overwrite, "overwrite", false, "replace a target that exists")
 	f.BoolVar(&datePartitioned, "date-partitioned", false, "accepted for old command lines (-dp); partitions are found by their marker files")
 	f.BoolVar(&fromMetadata, "use-file-listing-from-metadata", false, "accepted for old command lines; partitions are listed from storage")
+	copyFlags(cmd, &c, &dry)
 	on.add(f)
 	onlyOnce(cmd)
 	return cmd
+}
+
+// copyFlags are those that both commands have.
+func copyFlags(cmd *cobra.Command, c *export.Config, dry *dryRun) {
+	f := cmd.Flags()
+	f.BoolVar(&c.Verify, "verify", false, "read again what was written, sizes and rows, before _SUCCESS comes")
+	f.StringVar(&c.Manifest, "manifest", "", "put a list of the files with rows and bytes there, as JSON: a file or URL; target means _manifest.json in the target")
+	f.BoolVar(&c.WithArchive, "with-archive", false, "format hudi: copy the archived timeline too")
+	f.BoolVar(&c.WithMetadata, "with-metadata", false, "format hudi: copy the metadata table too")
+	f.BoolVar(&dry.on, "dry-run", false, "print what would be done, and write nothing; with --verbose footers are read to tell what can be copied as bytes")
+	f.StringVarP(&dry.format, "output", "o", "table", "of --dry-run: table or json")
 }
 
 func (a *app) note(format string, args ...any) {
@@ -131,7 +158,7 @@ func (a *app) note(format string, args ...any) {
 	p.printf(format+"\n", args...)
 }
 
-func (a *app) runExport(ctx context.Context, c export.Config, on engineFlags) error {
+func (a *app) runExport(ctx context.Context, c export.Config, on engineFlags, dry dryRun) error {
 	var err error
 	if c.TableZone, err = a.tableZone(); err != nil {
 		return err
@@ -144,10 +171,67 @@ func (a *app) runExport(ctx context.Context, c export.Config, on engineFlags) er
 	if c.Engine, opts.Workers, err = on.engine(ctx, opts, c.Source, c.Target); err != nil {
 		return err
 	}
-	_, err = export.Run(ctx, c, opts)
+	if dry.on {
+		err = a.dryRun(ctx, c, opts, dry.format)
+	} else {
+		_, err = export.Run(ctx, c, opts)
+	}
 	var usage *export.UsageError
 	if errors.As(err, &usage) {
 		return usageError{err}
 	}
 	return err
 }
+
+// dryRun says whether an export is planned only, and how that is printed.
+type dryRun struct {
+	on     bool
+	format string
+}
+
+func (a *app) dryRun(ctx context.Context, c export.Config, opts local.Options, format string) error {
+	if format != "table" && format != "json" {
+		return usagef("-o %s: use table or json", format)
+	}
+	var requests count.Counter
+	c.Open = func(ctx context.Context, url string) (storage.Store, error) {
+		return open.Store(ctx, url, open.Options{Count: &requests})
+	}
+	p, err := export.Plan(ctx, c, opts)
+	if err != nil {
+		return err
+	}
+	g := &grid{doc: struct {
+		export.Preview
+		Requests int64 `json:"requests"`
+	}{p, requests.Stats().Requests()}}
+	g.add("source", p.Source)
+	g.add("target", p.Target)
+	g.add("format", p.Format)
+	g.add("instant", p.Instant)
+	switch {
+	case p.Resumes:
+		g.add("begun before", fmt.Sprintf("yes; %d tasks are done", p.Kept))
+	case p.Replaces:
+		g.add("in the target", "is replaced")
+	}
+	g.add("tasks", p.Tasks)
+	g.add("read", amount(p.Read))
+	if len(p.Columns) > 0 {
+		g.add("columns", strings.Join(p.Columns, ", "))
+	}
+	if len(p.Folders) > 0 {
+		g.add("folders", strings.Join(p.Folders, "=…/")+"=…")
+	}
+	g.add("copied as bytes", amount(p.Copied))
+	for _, why := range slices.Sorted(maps.Keys(p.Decoded)) {
+		g.add("decoded", amount(p.Decoded[why])+": "+why)
+	}
+	if p.Timeline > 0 {
+		g.add("timeline", fmt.Sprintf("%d files", p.Timeline))
+	}
+	g.add("storage requests", fmt.Sprintf("%d for this plan (%s)", requests.Stats().Requests(), requests.Stats()))
+	return g.print(a.out, format)
+}
+
+func amount(n export.Amount) string { return fmt.Sprintf("%d files, %s", n.Files, size(n.Bytes)) }

@@ -11,6 +11,10 @@ import (
 )
 
 func main() {
+	if err := useQuickSnappy(); err != nil {
+		report(os.Stderr, "sluice", err)
+		os.Exit(exitFailed)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], console{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 	stop()
