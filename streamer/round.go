@@ -61,9 +61,9 @@ func New(ctx context.Context, c Config) (*Streamer, error) {
 }
 
 func (s *Streamer) required() error {
-	for flag, v := range map[string]string{"--target-base-path": s.TargetBasePath, "--target-table": s.TargetTable, "--table-type": s.TableType} {
-		if v == "" {
-			return configf("The following option is required: [%s]", flag)
+	for _, option := range []struct{ flag, value string }{{"--target-base-path", s.TargetBasePath}, {"--target-table", s.TargetTable}, {"--table-type", s.TableType}} {
+		if option.value == "" {
+			return configf("The following option is required: [%s]", option.flag)
 		}
 	}
 	return nil

@@ -76,12 +76,6 @@ func (c *Config) newSource(ctx context.Context, props Properties, s *schema.Type
 			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 		}
 	}
-	if format == source.JSON && s == nil {
-		if class := c.SchemaProvider; class == "" {
-			// The original finds out only when there is something to read; so do we, in Fetch.
-			return f, nil
-		}
-	}
 	return f, nil
 }
 
