@@ -25,6 +25,7 @@ import (
 	"github.com/sluicelake/sluice/hudi/write"
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/open"
+	"github.com/sluicelake/sluice/streamer/source"
 )
 
 // writeFlags of "write".
@@ -41,7 +42,8 @@ func (a *app) writeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "write PATH [FILE...]",
 		Short: "Upsert, insert or delete rows, whole or not at all; makes the table when it is absent",
-		Long: `Do one operation on a table with the rows of files (Parquet, JSON Lines, CSV; standard input without any).
+		Long: `Do one operation on a table with the rows of files (Parquet, JSON, CSV, Avro, ORC; compressed text too; standard
+input, as JSON Lines, without any).
 
 Operations: upsert (rows replace stored rows of their key), insert, bulk_insert (new files, fastest), delete (rows need the columns
 of the key and the partition, or _hoodie_record_key and _hoodie_partition_path), insert_overwrite (replaces the partitions that the
@@ -64,7 +66,7 @@ overwrite deletes the folder and begins anew, as Spark's save modes do.
 	flags := cmd.Flags()
 	flags.StringVar(&f.op, "op", "", "upsert (the default; bulk_insert for a table without record key), insert, bulk_insert, delete, insert_overwrite, insert_overwrite_table, delete_partition")
 	flags.StringVar(&f.mode, "mode", "append", "append, overwrite, error or ignore: what to do where the table is there already")
-	flags.StringVar(&f.input, "input", "", "parquet, json or csv; default the files' endings, json for standard input")
+	flags.StringVar(&f.input, "input", "", "parquet, json, csv, avro or orc; default the files' endings, json for standard input")
 	flags.StringVar(&f.types, "schema", "", "file with the Avro schema of the rows; default what the files tell")
 	flags.StringVar(&f.name, "name", "", "name of a new table; default the last part of PATH")
 	flags.StringVar(&f.tableType, "type", "", "of a new table: COPY_ON_WRITE (the default) or MERGE_ON_READ")
@@ -128,7 +130,7 @@ func (a *app) write(ctx context.Context, url string, files []string, f writeFlag
 	if err != nil || !ready {
 		return err
 	}
-	rows, err := a.rowsOf(ctx, files, f, kind)
+	rows, err := a.rowsOf(ctx, files, f, kind, options)
 	if err != nil {
 		return err
 	}
@@ -239,8 +241,8 @@ func removeTable(ctx context.Context, store storage.Store) error {
 	return nil
 }
 
-// rowsOf are the rows of the files. Parquet is read as it is written; records of the other formats are read whole.
-func (a *app) rowsOf(ctx context.Context, files []string, f writeFlags, kind operation.Kind) (operation.Rows, error) {
+// rowsOf are the rows of the files. All are read as they are written, but JSON without a schema, whose columns only the whole tells.
+func (a *app) rowsOf(ctx context.Context, files []string, f writeFlags, kind operation.Kind, options map[string]string) (operation.Rows, error) {
 	if len(files) == 0 && kind == operation.DeletePartition {
 		return operation.Rows{}, nil
 	}
@@ -260,11 +262,18 @@ func (a *app) rowsOf(ctx context.Context, files []string, f writeFlags, kind ope
 			return operation.Rows{}, usagef("--schema %s: %w", f.types, err)
 		}
 	}
-	if parquetOnly(files, f.input) {
+	format, err := formatOf(files, f.input)
+	if err != nil {
+		return operation.Rows{}, err
+	}
+	switch {
+	case format == source.Parquet:
 		return parquetRows(ctx, files, types)
+	case len(files) > 0 && (format != source.JSON || types != nil):
+		return a.sourceRows(ctx, files, format, types, options)
 	}
 	var batches []arrow.RecordBatch
-	err := a.records(ctx, files, f.input, types, func(b arrow.RecordBatch) error {
+	err = a.records(ctx, files, string(format), types, func(b arrow.RecordBatch) error {
 		b.Retain()
 		batches = append(batches, b)
 		return nil
@@ -310,13 +319,100 @@ func keyRows(f writeFlags) operation.Rows {
 	return operation.Rows{Schema: s, Batches: func(yield func(arrow.RecordBatch, error) bool) { yield(batch, nil) }}
 }
 
-func parquetOnly(files []string, input string) bool {
-	for _, f := range files {
-		if cmp.Or(input, strings.TrimPrefix(strings.ToLower(filepath.Ext(f)), ".")) != "parquet" {
-			return false
+// formatOf is the one format of the files: that of their names, compression left aside, unless --input says it.
+func formatOf(files []string, input string) (source.Format, error) {
+	if input != "" {
+		format, err := source.ParseFormat(input)
+		if err != nil {
+			return "", usagef("--input: %w", err)
+		}
+		return format, nil
+	}
+	found := source.Format("")
+	for _, name := range files {
+		ext := strings.ToLower(filepath.Ext(name))
+		switch ext {
+		case ".gz", ".zst", ".zstd", ".bz2", ".snappy":
+			ext = strings.ToLower(filepath.Ext(strings.TrimSuffix(name, filepath.Ext(name))))
+		}
+		switch ext {
+		case ".jsonl", ".ndjson":
+			ext = ".json"
+		}
+		format, err := source.ParseFormat(strings.TrimPrefix(ext, "."))
+		if err != nil {
+			return "", usagef("the format of %s can't be told from its name; give --input json, csv, parquet, avro or orc", name)
+		}
+		if found != "" && format != found {
+			return "", usagef("files of %s and of %s in one write: write one after the other", found, format)
+		}
+		found = format
+	}
+	return cmp.Or(found, source.JSON), nil
+}
+
+// sourceRows reads files as the streamer does. The options of Spark's CSV reader are those that it takes, hoodie.streamer.csv.*; the
+// first line of a file names the columns unless they say otherwise.
+func (a *app) sourceRows(ctx context.Context, names []string, format source.Format, types *schema.Type, options map[string]string) (operation.Rows, error) {
+	store, files, err := inputFiles(ctx, names)
+	if err != nil {
+		return operation.Rows{}, err
+	}
+	csv := map[string]string{"header": "true"}
+	if types == nil {
+		csv["inferSchema"] = "true"
+	}
+	for k, v := range options {
+		for _, prefix := range []string{"hoodie.streamer.csv.", "hoodie.deltastreamer.csv."} {
+			if name, ok := strings.CutPrefix(k, prefix); ok {
+				csv[name] = v
+			}
 		}
 	}
-	return len(files) > 0
+	src := &source.Files{Format: format, Selector: source.Selector{Store: store}, Schema: types}
+	if src.CSV, err = source.ParseCSVOptions(csv); err != nil {
+		return operation.Rows{}, usageError{err}
+	}
+	in, err := src.Read(ctx, files)
+	if err != nil {
+		return operation.Rows{}, err
+	}
+	return operation.Rows{Schema: in.Schema, Avro: in.Avro, Batches: in.Batches}, nil
+}
+
+// inputFiles finds files that are all in one store: this machine's disks, or one folder of another.
+func inputFiles(ctx context.Context, names []string) (storage.Store, []storage.Info, error) {
+	var store storage.Store
+	root := ""
+	var out []storage.Info
+	for _, name := range names {
+		folder, base, err := open.Split(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if open.Scheme(name) == "" {
+			full, err := filepath.Abs(name)
+			if err != nil {
+				return nil, nil, err
+			}
+			folder, base = "/", strings.TrimPrefix(filepath.ToSlash(full), "/")
+		}
+		if store == nil {
+			root = folder
+			if store, err = open.Store(ctx, folder, open.Options{}); err != nil {
+				return nil, nil, err
+			}
+		}
+		if folder != root {
+			return nil, nil, usagef("%s is not in %s: write the files of one folder at a time", name, root)
+		}
+		info, err := store.Stat(ctx, base)
+		if err != nil {
+			return nil, nil, err
+		}
+		out = append(out, info)
+	}
+	return store, out, nil
 }
 
 // parquetRows reads Parquet files one after the other.

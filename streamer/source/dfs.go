@@ -44,22 +44,36 @@ func (f *Files) Fetch(ctx context.Context, from Cursor, limit int64) (*Input, er
 	if err != nil {
 		return nil, err
 	}
-	in := &Input{Next: sel.Next, Fresh: len(sel.Files) > 0, Files: len(sel.Files), Bytes: sel.Bytes,
-		Waiting: sel.Waiting, Left: sel.Left, Late: sel.Late, Batches: nothing}
+	in := &Input{Next: sel.Next, Bytes: sel.Bytes, Waiting: sel.Waiting, Left: sel.Left, Late: sel.Late}
+	return in, f.open(ctx, in, sel.Files)
+}
+
+// Read gives the rows of these files of the selector's store, in the order given, whatever was read before.
+func (f *Files) Read(ctx context.Context, files []storage.Info) (*Input, error) {
+	in := &Input{}
+	for _, info := range files {
+		in.Bytes += info.Size
+	}
+	return in, f.open(ctx, in, files)
+}
+
+// open makes the input of files.
+func (f *Files) open(ctx context.Context, in *Input, files []storage.Info) error {
+	in.Fresh, in.Files, in.Batches = len(files) > 0, len(files), nothing
 	if f.Schema != nil && f.Format != Parquet && f.Format != ORC {
 		want, err := shapeOf(f.Schema)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		in.Avro, in.Schema = want.avro, want.arrow
 	}
 	switch {
 	case !in.Fresh:
-		return in, nil
+		return nil
 	case f.Format == JSON && f.Schema == nil:
-		return nil, ErrNoSchema
+		return ErrNoSchema
 	}
-	return in, f.read(ctx, in, sel.Files)
+	return f.read(ctx, in, files)
 }
 
 func nothing(func(arrow.RecordBatch, error) bool) {}
