@@ -292,6 +292,7 @@ func (s *Streamer) checkAbsent(ctx context.Context, in *source.Input) error {
 		return err
 	}
 	for _, f := range table.Fields {
+		// The full load of AWS DMS has no Op, its change files have: null means the same as I there (tools D.1, D.2).
 		if file, ok := in.Absent[f.Name]; ok && f.Name != "Op" {
 			return fmt.Errorf("Column dropping is not allowed: %s has no column %s, which the table has; set %s=true to fill it with null", file, f.Name, optNullMissing) //nolint:revive,staticcheck // begins with the original's text
 		}
