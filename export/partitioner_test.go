@@ -187,7 +187,7 @@ func madeTable(t *testing.T, dir string, files, rows, values int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		size := writeRows(t, ctx, store, d.Path, full, txn.Instant(), f*rows, rows, values)
+		size := writeRows(ctx, t, store, d.Path, full, txn.Instant(), f*rows, rows, values)
 		stats = append(stats, timeline.WriteStat{FileID: d.FileID, Path: d.Path, PrevCommit: "null", NumWrites: int64(rows), NumInserts: int64(rows), FileSizeInBytes: size, TotalWriteBytes: size})
 	}
 	if _, err := txn.Commit(ctx, stats, nil, nil); err != nil {
@@ -195,7 +195,7 @@ func madeTable(t *testing.T, dir string, files, rows, values int) {
 	}
 }
 
-func writeRows(t *testing.T, ctx context.Context, store storage.Store, name string, full *schema.Type, instant string, first, rows, values int) int64 {
+func writeRows(ctx context.Context, t *testing.T, store storage.Store, name string, full *schema.Type, instant string, first, rows, values int) int64 {
 	t.Helper()
 	w, err := basefile.Create(ctx, store, name, basefile.WriterOptions{Schema: full, Codec: "snappy"})
 	if err != nil {

@@ -117,7 +117,7 @@ func (p *Preview) rows(ctx context.Context, j *job) error {
 				files++
 			}
 			p.Read.add(files, sl.Bytes())
-			why := ""
+			var why string
 			switch {
 			case len(j.layout.names) > 0:
 				why = "rows go to folders"

@@ -49,7 +49,7 @@ func (c *crowd) Run(ctx context.Context, tasks []engine.Task, each func(engine.R
 		c.warm = export.Handlers()
 	}
 	seen := map[string]bool{}
-	for _, res := range serve(c.t, ctx, c.warm, lines) {
+	for _, res := range serve(ctx, c.t, c.warm, lines) {
 		if res.Failure != nil {
 			return res.Failure
 		}
@@ -65,7 +65,7 @@ func (c *crowd) Run(ctx context.Context, tasks []engine.Task, each func(engine.R
 }
 
 // serve is a worker.
-func serve(t *testing.T, ctx context.Context, handlers engine.Handlers, in []byte) []engine.Result {
+func serve(ctx context.Context, t *testing.T, handlers engine.Handlers, in []byte) []engine.Result {
 	t.Helper()
 	var out bytes.Buffer
 	if err := worker.Serve(ctx, bytes.NewReader(in), &out, handlers, worker.Options{Report: true}); err != nil {
@@ -219,7 +219,7 @@ func TestALateWorkerLeavesNothing(t *testing.T) {
 			}
 			before := names(t, store, "")
 			for worker, handlers := range map[string]engine.Handlers{"new": export.Handlers(), "busy": late.warm} {
-				results := serve(t, t.Context(), handlers, late.late)
+				results := serve(t.Context(), t, handlers, late.late)
 				for _, r := range results {
 					if r.Failure == nil || !strings.Contains(r.Failure.Message, "has ended") {
 						t.Errorf("%s: late task %s of a %s worker: %+v", target, r.ID, worker, r.Failure)

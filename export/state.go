@@ -119,7 +119,7 @@ func readPlan(ctx context.Context, store storage.Store) (*plan, error) {
 	}
 	p := &plan{}
 	if json.Unmarshal(raw, p) != nil || p.Token == "" {
-		return nil, nil
+		return nil, nil //nolint:nilerr // half of a plan is none
 	}
 	return p, nil
 }

@@ -121,7 +121,7 @@ func lastPart(class string) string { return class[strings.LastIndexByte(class, '
 
 // mergeMode turns the merge modes of 1.x into the payloads that mean the same in the tables that we write (tools F.3).
 func (c *Config) mergeMode() error {
-	payload := ""
+	var payload string
 	switch c.MergeMode {
 	case "":
 		return nil

@@ -30,7 +30,7 @@ type streamerFlags struct {
 	orderingFields                          string
 	transformers                            []string
 	sync, hiveSync, bootstrap               bool
-	mergeStrategy, mergeClasses, hooks      string
+	mergeStrategy, mergeClasses             string
 	strict                                  bool
 	window, settle                          time.Duration
 	parallel                                int
@@ -328,7 +328,7 @@ type streamProgress struct {
 	last time.Time
 	rows int64
 
-	rounds, commits, failures                                  int64
+	rounds, commits                                            int64
 	read, inserted, updated, deleted, rejected, files, bytesIn int64
 	lastRound                                                  time.Duration
 	lastCommit                                                 time.Time

@@ -156,7 +156,7 @@ func (a *app) prepareTable(ctx context.Context, store storage.Store, cfg *config
 	case "append":
 	case "error", "errorifexists":
 		if cfg != nil {
-			return false, fmt.Errorf("hoodie table at %s already exists.", store.URL()) //nolint:staticcheck // the original's words
+			return false, fmt.Errorf("hoodie table at %s already exists.", store.URL()) //nolint:revive,staticcheck // the original's words
 		}
 	case "ignore":
 		if cfg != nil {

@@ -100,7 +100,6 @@ const heapBytes = 48 << 20
 type loader struct {
 	j     *job
 	heap  *shuffle.Store
-	size  int64
 	lanes []*lane
 	turn  int
 	apart map[int32]bool // false: a lane has it; true: it waits in rest

@@ -65,7 +65,7 @@ func (s *Store) stat(ctx context.Context, name string) (*resource, error) {
 	if err := storage.CheckName(name); err != nil {
 		return nil, err
 	}
-	got, err := s.client.send(ctx, http.MethodGet, s.objectURL(name, url.Values{"fields": {resourceFields}}), nil, nil, http.StatusOK)
+	got, err := s.client.send(ctx, http.MethodGet, s.objectURL(name, url.Values{"fields": {resourceFields}}), nil, nil, http.StatusOK) //nolint:bodyclose // decodeResource closes it
 	if err != nil {
 		return nil, err
 	}

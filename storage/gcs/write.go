@@ -124,7 +124,7 @@ func (s *Store) putWhole(ctx context.Context, name string, content []byte, sum u
 		return nil, err
 	}
 	header := http.Header{"Content-Type": {"multipart/related; boundary=" + parts.Boundary()}}
-	got, err := s.client.again(ctx, func() (*http.Response, error) {
+	got, err := s.client.again(ctx, func() (*http.Response, error) { //nolint:bodyclose // decodeResource closes it
 		return s.client.send(ctx, http.MethodPost, s.uploadURL("multipart", opts), header, body.Bytes(), http.StatusOK)
 	})
 	if err != nil {

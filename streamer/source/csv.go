@@ -321,9 +321,7 @@ type csvRow struct {
 	f       *csvFormat
 	columns []csvColumn
 	at      []int // column of each field of a record; -1: none
-	absent  []int // columns that the file has not
 	corrupt *array.StringBuilder
-	named   int // columns that the file should have
 }
 
 type csvColumn struct {
@@ -517,33 +515,33 @@ func (f *csvFormat) parser(b array.Builder) (func(text string, quoted bool) erro
 	return nil, fmt.Errorf("type %s can't be read from CSV", b.Type())
 }
 
-func (f *CSVOptions) float(text string, bits int) (float64, error) {
+func (o *CSVOptions) float(text string, bits int) (float64, error) {
 	switch text {
-	case f.nan:
+	case o.nan:
 		text = "NaN"
-	case f.infinity[0]:
+	case o.infinity[0]:
 		text = "Infinity"
-	case f.infinity[1]:
+	case o.infinity[1]:
 		text = "-Infinity"
 	}
 	return javaFloat(text, bits)
 }
 
-func (f *CSVOptions) date(text string) (arrow.Date32, error) {
-	if f.day == nil {
+func (o *CSVOptions) date(text string) (arrow.Date32, error) {
+	if o.day == nil {
 		return parseDay(text)
 	}
-	t, err := parseAny(text, f.day, "date of the given form")
+	t, err := parseAny(text, o.day, "date of the given form")
 	return arrow.Date32FromTime(t), err
 }
 
-func (f *CSVOptions) timestamp(text string) (time.Time, error) {
-	layouts := f.moment
+func (o *CSVOptions) timestamp(text string) (time.Time, error) {
+	layouts := o.moment
 	if layouts == nil {
 		layouts, text = momentLayouts, strings.TrimSpace(text)
 	}
 	for _, l := range layouts {
-		if t, err := time.ParseInLocation(l, text, f.zone); err == nil {
+		if t, err := time.ParseInLocation(l, text, o.zone); err == nil {
 			return t, nil
 		}
 	}

@@ -404,7 +404,7 @@ func jsonInt(raw []byte, bits int) (int64, error) {
 	case c != '-' && (c < '0' || c > '9'):
 		return 0, fmt.Errorf("a number was expected, not %s", shorten(string(raw)))
 	}
-	if bytes.IndexAny(raw, ".eE") < 0 {
+	if !bytes.ContainsAny(raw, ".eE") {
 		n, err := strconv.ParseInt(string(raw), 10, bits)
 		if err != nil {
 			return 0, fmt.Errorf("%s is outside of a number of %d bits", raw, bits)
@@ -431,7 +431,7 @@ func jsonFloat(raw []byte, bits int) (float64, error) {
 	case c != '-' && (c < '0' || c > '9'):
 		return 0, fmt.Errorf("a number was expected, not %s", shorten(string(raw)))
 	}
-	if bits == 32 && bytes.IndexAny(raw, ".eE") < 0 {
+	if bits == 32 && !bytes.ContainsAny(raw, ".eE") {
 		if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 			return float64(float32(n)), nil
 		}
@@ -510,7 +510,7 @@ func javaText(b, raw []byte, depth int) ([]byte, error) {
 	case c == '{' || c == '[':
 		return javaCollection(b, raw, depth)
 	case c == '-' || c >= '0' && c <= '9':
-		if bytes.IndexAny(raw, ".eE") < 0 {
+		if !bytes.ContainsAny(raw, ".eE") {
 			if string(raw) == "-0" {
 				raw = raw[1:]
 			}

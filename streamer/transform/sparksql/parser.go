@@ -202,7 +202,7 @@ func (p *parser) setOperation(level int) queryBody {
 	}
 	for {
 		t := p.peek()
-		op := ""
+		var op string
 		switch {
 		case level == 0 && t.word("union"):
 			op = "UNION"

@@ -749,7 +749,7 @@ func monthsBetween(a, b int64, round bool) float64 {
 }
 
 func nextDay(days int64, name string) (int64, bool) {
-	index := -1
+	var index int
 	switch strings.ToUpper(strings.TrimSpace(name)) {
 	case "SU", "SUN", "SUNDAY":
 		index = 0
