@@ -48,11 +48,18 @@ func TestMain(m *testing.M) {
 // task of a rival, by its environment.
 type task struct {
 	URL     string
-	S3      s3.Options
+	S3      server
 	Number  int
 	Writes  int
 	Patient bool
 	Start   time.Time
+}
+
+// server is where an S3 server listens, and its keys, which are for this test only.
+type server struct{ Endpoint, Region, AccessKey, SecretKey string }
+
+func (s server) options() s3.Options {
+	return s3.Options{Endpoint: s.Endpoint, Region: s.Region, AccessKey: s.AccessKey, SecretKey: s.SecretKey}
 }
 
 // outcome of one write of a rival, by its standard output.
@@ -69,7 +76,7 @@ func rival(ctx context.Context, text string) error {
 	if err := json.Unmarshal([]byte(text), &job); err != nil {
 		return err
 	}
-	store, err := open.Store(ctx, job.URL, open.Options{S3: job.S3})
+	store, err := open.Store(ctx, job.URL, open.Options{S3: job.S3.options()})
 	if err != nil {
 		return err
 	}
@@ -126,9 +133,9 @@ func TestRivals(t *testing.T) {
 		t.Run(where, func(t *testing.T) {
 			place := func(t *testing.T) task { return task{URL: filepath.Join(t.TempDir(), "rivals")} }
 			if where == "S3" {
-				server := s3test.Start(t)
+				gateway := s3test.Start(t)
 				place = func(t *testing.T) task {
-					return task{URL: "s3://" + server.Bucket(t) + "/rivals", S3: server.Options()}
+					return task{URL: "s3://" + gateway.Bucket(t) + "/rivals", S3: server{gateway.Endpoint, gateway.Region, gateway.AccessKey, gateway.SecretKey}}
 				}
 			}
 			for _, processes := range []int{2, 6} {
@@ -145,7 +152,7 @@ func TestRivals(t *testing.T) {
 }
 
 func rivals(t *testing.T, job task, processes int) {
-	store, err := open.Store(t.Context(), job.URL, open.Options{S3: job.S3})
+	store, err := open.Store(t.Context(), job.URL, open.Options{S3: job.S3.options()})
 	if err != nil {
 		t.Fatal(err)
 	}
