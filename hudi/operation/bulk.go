@@ -31,7 +31,7 @@ func (j *job) load(ctx context.Context) ([]string, error) {
 	if j.sort != sortNone {
 		return j.loadGrouped(ctx)
 	}
-	l := &loader{j: j, apart: map[int32]bool{}}
+	l := &loader{j: j, apart: map[int32]bool{}, heaps: make(chan struct{}, heapsMost)}
 	defer l.close()
 	return l.run(ctx)
 }
@@ -96,12 +96,18 @@ const mostOpen = 64
 // heapBytes of rows are gathered before they are parted by partition: enough for pieces of a good size.
 const heapBytes = 48 << 20
 
+// heapsMost heaps are there at once: one is filled while the lanes write the others. queued pieces may wait for each lane.
+const (
+	heapsMost = 3
+	queued    = mostOpen
+)
+
 // loader writes rows as they come: it keeps a file open for each partition.
 type loader struct {
 	j     *job
-	heap  *shuffle.Store
+	heap  *heap
+	heaps chan struct{} // as many as may be there
 	lanes []*lane
-	turn  int
 	apart map[int32]bool // false: a lane has it; true: it waits in rest
 	rest  *shuffle.Store
 
@@ -122,17 +128,33 @@ type laneFile struct {
 	held int64
 }
 
-// piece is rows of one partition.
+// piece is rows of one partition: some of those in a heap.
 type piece struct {
 	partition int32
 	name      string
-	rows      arrow.RecordBatch
+	heap      *heap
+	from, n   int64
+}
+
+// heap is rows that were gathered, parted by partition. The lanes put their pieces together themselves.
+type heap struct {
+	*shuffle.Store
+	pieces atomic.Int64 // that are not done, and one for the loader
+	done   func()
+}
+
+// release ends one piece; the last one frees the heap.
+func (h *heap) release() {
+	if h.pieces.Add(-1) == 0 {
+		h.Close()
+		h.done()
+	}
 }
 
 func (l *loader) run(ctx context.Context) ([]string, error) {
 	g, gctx := errgroup.WithContext(ctx)
 	for range l.j.Parallel {
-		n := &lane{l: l, in: make(chan piece, 2), files: map[int32]*laneFile{}}
+		n := &lane{l: l, in: make(chan piece, queued), files: map[int32]*laneFile{}}
 		l.lanes = append(l.lanes, n)
 		g.Go(func() error { return n.work(gctx) })
 	}
@@ -158,7 +180,7 @@ func (l *loader) run(ctx context.Context) ([]string, error) {
 
 func (l *loader) close() {
 	if l.heap != nil {
-		l.heap.Close()
+		l.heap.release()
 	}
 	if l.rest != nil {
 		l.rest.Close()
@@ -172,8 +194,8 @@ func (l *loader) feed(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if l.heap == nil {
-			l.heap = shuffle.New(l.j.slim, shuffle.Options{Alloc: l.j.Alloc})
+		if err := l.begin(ctx); err != nil {
+			return err
 		}
 		if err := l.heap.Add(batch, targets); err != nil {
 			return err
@@ -189,11 +211,26 @@ func (l *loader) feed(ctx context.Context) error {
 	return l.empty(ctx, true)
 }
 
+// begin makes a heap where there is none, when one of the earlier ones is done.
+func (l *loader) begin(ctx context.Context) error {
+	if l.heap != nil {
+		return nil
+	}
+	select {
+	case l.heaps <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	l.heap = &heap{Store: shuffle.New(l.j.slim, shuffle.Options{Alloc: l.j.Alloc}), done: func() { <-l.heaps }}
+	l.heap.pieces.Store(1)
+	return nil
+}
+
 // empty hands out what was gathered.
 func (l *loader) empty(ctx context.Context, last bool) error {
 	heap := l.heap
 	l.heap = nil
-	defer heap.Close()
+	defer heap.release()
 	targets := heap.Targets()
 	for _, p := range targets {
 		waits, known := l.apart[p]
@@ -201,16 +238,51 @@ func (l *loader) empty(ctx context.Context, last bool) error {
 			waits = len(l.apart) >= mostOpen
 			l.apart[p] = waits
 		}
-		for rows, err := range heap.Read(ctx, p, 0, -1) {
-			if err != nil {
-				return err
-			}
-			if waits {
-				err = l.putAside(p, rows)
-			} else {
-				err = l.send(ctx, p, rows, len(targets) == 1 && !last)
-			}
-			if err != nil {
+		var err error
+		if waits {
+			err = l.putAside(ctx, p, heap)
+		} else {
+			err = l.send(ctx, p, heap, len(targets) == 1 && !last)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loader) putAside(ctx context.Context, p int32, from *heap) error {
+	if l.rest == nil {
+		l.rest = shuffle.New(l.j.slim, shuffle.Options{Alloc: l.j.Alloc, Memory: l.j.Memory / 4, Dir: l.j.TempDir})
+	}
+	for rows, err := range from.Read(ctx, p, 0, -1) {
+		if err != nil {
+			return err
+		}
+		targets := make([]int32, rows.NumRows())
+		for i := range targets {
+			targets[i] = p
+		}
+		err = l.rest.Add(rows, targets)
+		rows.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send gives rows to the lane of their partition; where there is one partition, and many rows, the lanes share them.
+func (l *loader) send(ctx context.Context, p int32, from *heap, shared bool) error {
+	at, rows := int(p)%len(l.lanes), from.Rows(p)
+	if !shared {
+		return l.give(ctx, at, piece{p, l.j.paths.names[p], from, 0, rows})
+	}
+	each := (rows + int64(len(l.lanes)) - 1) / int64(len(l.lanes))
+	for i := range l.lanes {
+		first := min(each*int64(i), rows)
+		if n := min(each, rows-first); n > 0 {
+			if err := l.give(ctx, i, piece{p, l.j.paths.names[p], from, first, n}); err != nil {
 				return err
 			}
 		}
@@ -218,30 +290,13 @@ func (l *loader) empty(ctx context.Context, last bool) error {
 	return nil
 }
 
-func (l *loader) putAside(p int32, rows arrow.RecordBatch) error {
-	defer rows.Release()
-	if l.rest == nil {
-		l.rest = shuffle.New(l.j.slim, shuffle.Options{Alloc: l.j.Alloc, Memory: l.j.Memory / 4, Dir: l.j.TempDir})
-	}
-	targets := make([]int32, rows.NumRows())
-	for i := range targets {
-		targets[i] = p
-	}
-	return l.rest.Add(rows, targets)
-}
-
-// send gives rows to the lane of their partition; where there is one partition, and many rows, the lanes take turns.
-func (l *loader) send(ctx context.Context, p int32, rows arrow.RecordBatch, turns bool) error {
-	at := int(p) % len(l.lanes)
-	if turns {
-		at = l.turn % len(l.lanes)
-		l.turn++
-	}
+func (l *loader) give(ctx context.Context, lane int, p piece) error {
+	p.heap.pieces.Add(1)
 	select {
-	case l.lanes[at].in <- piece{p, l.j.paths.names[p], rows}:
+	case l.lanes[lane].in <- p:
 		return nil
 	case <-ctx.Done():
-		rows.Release()
+		p.heap.release()
 		return context.Cause(ctx)
 	}
 }
@@ -252,12 +307,12 @@ func (n *lane) work(ctx context.Context) error {
 			f.abort()
 		}
 		for p := range n.in { // after a failure
-			p.rows.Release()
+			p.heap.release()
 		}
 	}()
 	for p := range n.in {
-		err := n.write(ctx, p)
-		p.rows.Release()
+		err := n.writeAll(ctx, p)
+		p.heap.release()
 		if err != nil {
 			return err
 		}
@@ -272,7 +327,21 @@ func (n *lane) work(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (n *lane) write(ctx context.Context, p piece) error {
+func (n *lane) writeAll(ctx context.Context, p piece) error {
+	for rows, err := range p.heap.Read(ctx, p.partition, p.from, p.n) {
+		if err != nil {
+			return err
+		}
+		err = n.write(ctx, p, rows)
+		rows.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *lane) write(ctx context.Context, p piece, rows arrow.RecordBatch) error {
 	f := n.files[p.partition]
 	if f == nil {
 		f = &laneFile{id: write.NewFileID(0)}
@@ -285,7 +354,7 @@ func (n *lane) write(ctx context.Context, p piece) error {
 		}
 		f.next++
 	}
-	if err := f.write(p.rows); err != nil {
+	if err := f.write(rows); err != nil {
 		return err
 	}
 	n.note(f)

@@ -157,29 +157,9 @@ func (g *gatherer) fixed(width int) *memory.Buffer {
 	dst, pos := b.Bytes(), 0
 	switch width {
 	case 8:
-		out := arrow.Uint64Traits.CastFromBytes(dst)
-		for _, r := range g.runs {
-			d := g.srcs[r.Src]
-			src := arrow.Uint64Traits.CastFromBytes(d.Buffers()[1].Bytes())[d.Offset()+int(r.Row):]
-			if r.N == 1 {
-				out[pos] = src[0]
-				pos++
-				continue
-			}
-			pos += copy(out[pos:], src[:r.N])
-		}
+		copyRuns(g, arrow.Uint64Traits.CastFromBytes(dst), arrow.Uint64Traits.CastFromBytes)
 	case 4:
-		out := arrow.Uint32Traits.CastFromBytes(dst)
-		for _, r := range g.runs {
-			d := g.srcs[r.Src]
-			src := arrow.Uint32Traits.CastFromBytes(d.Buffers()[1].Bytes())[d.Offset()+int(r.Row):]
-			if r.N == 1 {
-				out[pos] = src[0]
-				pos++
-				continue
-			}
-			pos += copy(out[pos:], src[:r.N])
-		}
+		copyRuns(g, arrow.Uint32Traits.CastFromBytes(dst), arrow.Uint32Traits.CastFromBytes)
 	default:
 		for _, r := range g.runs {
 			d := g.srcs[r.Src]
@@ -188,6 +168,24 @@ func (g *gatherer) fixed(width int) *memory.Buffer {
 		}
 	}
 	return b
+}
+
+// copyRuns copies fixed-width values.
+func copyRuns[T uint32 | uint64](g *gatherer, out []T, cast func([]byte) []T) {
+	var src []T
+	last, pos := int32(-1), 0
+	for _, r := range g.runs {
+		if r.Src != last {
+			d := g.srcs[r.Src]
+			src, last = cast(d.Buffers()[1].Bytes())[d.Offset():], r.Src
+		}
+		if r.N == 1 {
+			out[pos] = src[r.Row]
+			pos++
+			continue
+		}
+		pos += copy(out[pos:], src[r.Row:r.Row+r.N])
+	}
 }
 
 func bufferBytes(b *memory.Buffer) []byte {
@@ -220,15 +218,27 @@ func (g *gatherer) bytes(dt arrow.DataType) (arrow.ArrayData, error) {
 	out, dst := arrow.Int32Traits.CastFromBytes(ob.Bytes()), vb.Bytes()
 	out[0] = 0
 	pos, at := int32(0), 1
+	var o []int32
+	var src []byte
+	last := int32(-1)
 	for _, r := range g.runs {
-		o := offs[r.Src][r.Row : r.Row+r.N+1]
-		src := bufferBytes(g.srcs[r.Src].Buffers()[2])
-		delta := pos - o[0]
-		for _, v := range o[1:] {
+		if r.Src != last {
+			o, src, last = offs[r.Src], bufferBytes(g.srcs[r.Src].Buffers()[2]), r.Src
+		}
+		if r.N == 1 {
+			from, to := o[r.Row], o[r.Row+1]
+			pos += int32(copy(dst[pos:], src[from:to]))
+			out[at] = pos
+			at++
+			continue
+		}
+		part := o[r.Row : r.Row+r.N+1]
+		delta := pos - part[0]
+		for _, v := range part[1:] {
 			out[at] = v + delta
 			at++
 		}
-		pos += int32(copy(dst[pos:], src[o[0]:o[len(o)-1]]))
+		pos += int32(copy(dst[pos:], src[part[0]:part[len(part)-1]]))
 	}
 	return g.finish(dt, []*memory.Buffer{ob, vb}, nil)
 }

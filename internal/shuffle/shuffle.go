@@ -53,6 +53,7 @@ type Store struct {
 	file   *os.File
 	at     int64
 	disk   map[int32][]section
+	next   []int32 // scratch of Add
 }
 
 // heldBatch is a batch in memory: order has the numbers of its rows target by target, and parts says where each target begins.
@@ -91,52 +92,18 @@ func (s *Store) Add(batch arrow.RecordBatch, targets []int32) error {
 	if len(targets) != int(batch.NumRows()) {
 		return fmt.Errorf("shuffle: %d targets for %d rows", len(targets), batch.NumRows())
 	}
-	h := heldBatch{batch: batch, order: make([]int32, 0, len(targets))}
-	counts := map[int32]int32{}
-	last, n := int32(-1), int32(0)
-	for _, t := range targets { // targets often stay the same for a while
-		if t != last {
-			if n > 0 {
-				counts[last] += n
-			}
-			last, n = t, 0
-		}
-		if t >= 0 {
-			n++
-		}
+	h := heldBatch{batch: batch}
+	most := int32(-1)
+	for _, t := range targets {
+		most = max(most, t)
 	}
-	if n > 0 {
-		counts[last] += n
-	}
-	if len(counts) == 0 {
+	if most < 0 {
 		return nil
 	}
-	ids := make([]int32, 0, len(counts))
-	for t := range counts {
-		ids = append(ids, t)
-	}
-	slices.Sort(ids)
-	next := make(map[int32]*int32, len(ids))
-	at := int32(0)
-	h.parts = make([]part, len(ids))
-	for i, t := range ids {
-		h.parts[i] = part{t, at, at}
-		at += counts[t]
-		next[t] = &h.parts[i].to
-		s.rows[t] += int64(counts[t])
-	}
-	h.order = h.order[:at]
-	var place *int32
-	last = -1
-	for row, t := range targets {
-		if t < 0 {
-			continue
-		}
-		if t != last {
-			place, last = next[t], t
-		}
-		h.order[*place] = int32(row)
-		*place++
+	if int(most) < 4*len(targets)+1024 {
+		h.order, h.parts = s.dense(targets, most)
+	} else {
+		h.order, h.parts = s.sparse(targets)
 	}
 	batch.Retain()
 	s.held = append(s.held, h)
@@ -147,6 +114,55 @@ func (s *Store) Add(batch arrow.RecordBatch, targets []int32) error {
 		return s.flush()
 	}
 	return nil
+}
+
+// dense sorts rows by target with a count for each target.
+func (s *Store) dense(targets []int32, most int32) (order []int32, parts []part) {
+	if len(s.next) <= int(most) {
+		s.next = make([]int32, int(most)+1+int(most)/2)
+	}
+	next := s.next[:most+1]
+	clear(next)
+	for _, t := range targets {
+		if t >= 0 {
+			next[t]++
+		}
+	}
+	at := int32(0)
+	for t, n := range next {
+		if n > 0 {
+			parts = append(parts, part{int32(t), at, at + n})
+			s.rows[int32(t)] += int64(n)
+		}
+		next[t] = at
+		at += n
+	}
+	order = make([]int32, at)
+	for row, t := range targets {
+		if t >= 0 {
+			order[next[t]] = int32(row)
+			next[t]++
+		}
+	}
+	return order, parts
+}
+
+// sparse is for few rows of targets with large numbers.
+func (s *Store) sparse(targets []int32) (order []int32, parts []part) {
+	for row, t := range targets {
+		if t >= 0 {
+			order = append(order, int32(row))
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(targets[a], targets[b]) })
+	for i, row := range order {
+		if t := targets[row]; len(parts) == 0 || parts[len(parts)-1].target != t {
+			parts = append(parts, part{t, int32(i), int32(i)})
+		}
+		parts[len(parts)-1].to++
+		s.rows[targets[row]]++
+	}
+	return order, parts
 }
 
 // Rows of a target.
@@ -305,6 +321,9 @@ func sortBy[K any](refs []ref, key func(ref) K, compare func(a, b K) int) {
 
 // inMemory yields the rows of a target that are in memory.
 func (s *Store) inMemory(target int32) iter.Seq2[arrow.RecordBatch, error] {
+	if !s.o.Sorted {
+		return s.inOrder(target)
+	}
 	return func(yield func(arrow.RecordBatch, error) bool) {
 		refs := s.refs(target)
 		step := s.step()
@@ -315,6 +334,53 @@ func (s *Store) inMemory(target int32) iter.Seq2[arrow.RecordBatch, error] {
 			}
 		}
 	}
+}
+
+// inOrder yields the rows of a target in the order of their arrival, batch of the memory by batch.
+func (s *Store) inOrder(target int32) iter.Seq2[arrow.RecordBatch, error] {
+	return func(yield func(arrow.RecordBatch, error) bool) {
+		step := s.step()
+		var srcs []arrow.RecordBatch
+		runs := make([]gather.Run, 0, min(step, 4096))
+		rows := 0
+		flush := func() bool {
+			if rows == 0 {
+				return true
+			}
+			batch, err := gather.Batch(s.o.Alloc, s.schema, srcs, runs)
+			srcs, runs, rows = srcs[:0], runs[:0], 0
+			return yield(batch, err) && err == nil
+		}
+		for _, h := range s.held {
+			p, ok := slices.BinarySearchFunc(h.parts, target, func(p part, t int32) int { return cmp.Compare(p.target, t) })
+			if !ok {
+				continue
+			}
+			order := h.order[h.parts[p].from:h.parts[p].to]
+			for len(order) > 0 {
+				n := min(step-rows, len(order))
+				srcs = append(srcs, h.batch)
+				runs = appendRows(runs, int32(len(srcs)-1), order[:n])
+				rows += n
+				order = order[n:]
+				if rows == step && !flush() {
+					return
+				}
+			}
+		}
+		flush()
+	}
+}
+
+// appendRows adds rows of one source, joined where they follow each other.
+func appendRows(runs []gather.Run, src int32, rows []int32) []gather.Run {
+	for i := 0; i < len(rows); {
+		from := i
+		for i++; i < len(rows) && rows[i] == rows[i-1]+1; i++ {
+		}
+		runs = append(runs, gather.Run{Src: src, Row: rows[from], N: int32(i - from)})
+	}
+	return runs
 }
 
 func (s *Store) step() int {
