@@ -213,7 +213,7 @@ func TestStreamerUsage(t *testing.T) {
 		text string
 	}{
 		{[]string{"--tabel-type", "x"}, exitUsage, "Was passed main parameter '--tabel-type' but no main parameter was defined in your arg class; did you mean --table-type?"},
-		{[]string{"--contineous"}, exitUsage, "did you mean --continuous?"},
+		{[]string{"--contineous"}, exitUsage, "did you mean --continuous?"}, //nolint:misspell // on purpose
 		{[]string{"word"}, exitUsage, "Was passed main parameter 'word'"},
 		{[]string{"--op", "MERGE"}, exitUsage, "No enum constant org.apache.hudi.common.model.WriteOperationType.MERGE"},
 		{[]string{"--source-limit", "x"}, exitUsage, `"--source-limit": couldn't convert "x" to a long`},
