@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/sluicelake/sluice/hudi/config"
 	"github.com/sluicelake/sluice/hudi/timeline"
 	"github.com/sluicelake/sluice/hudi/write"
+	"github.com/sluicelake/sluice/hudi/write/marker"
 	"github.com/sluicelake/sluice/hudi/write/rollback"
 	"github.com/sluicelake/sluice/internal/fixture"
 	"github.com/sluicelake/sluice/storage"
@@ -302,4 +305,39 @@ func muchLater(o write.Options) write.Options {
 	l.Wait, l.Claim = 5*time.Second, time.Nanosecond // a waiter that died over its claim is waited for
 	o.Lock, o.Now = &l, l.Now
 	return o
+}
+
+// What a killed process left of a file that it had begun goes with the rollback of its write.
+func TestStagingFilesGo(t *testing.T) {
+	ctx := context.Background()
+	dir, _ := fixture.Spark(t, source)
+	s := open(t, dir)
+	txn, err := write.Begin(ctx, s, soundOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := txn.Inflight(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	f, err := txn.New(ctx, "p", write.NewFileID(0), ".parquet", marker.Create)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(ctx, f.Path, strings.NewReader("half"), storage.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(dir, "p", ".sluice-put-ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+	if err := os.WriteFile(left, []byte("begun"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	next, err := write.Begin(ctx, s, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Abort(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(filepath.Join(dir, "p")); err == nil && len(entries) > 0 {
+		t.Errorf("left behind: %v", entries)
+	}
 }

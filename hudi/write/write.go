@@ -305,11 +305,42 @@ func Prepare(ctx context.Context, store storage.Store, o *Options) (rollback.Tab
 			return table, none, err
 		}
 		o.event(Event{Step: RolledBack, Instant: in.Time, Count: done.Metadata.FilesDeleted})
+		if err := dropStaging(ctx, store, done.Metadata.Partitions); err != nil {
+			return table, none, err
+		}
 	}
 	if tl, err = timeline.Load(ctx, store, cfg); err != nil {
 		return table, none, err
 	}
 	return table, tl, dropMarkers(ctx, store, tl, o)
+}
+
+// stagingAge is longer than any file takes to be written by somebody who is alive.
+const stagingAge = time.Hour
+
+// dropStaging removes what the killed writer left of files that it had begun, where the store keeps such: a file system. In a
+// partition nobody else writes while we hold the lock; the folder of a table without partitions is also that of the lock.
+func dropStaging(ctx context.Context, store storage.Store, partitions map[string]timeline.RollbackPartition) error {
+	for p := range partitions {
+		below, name, err := storage.Locate(store, storage.Join(p, partitionMarker))
+		if err != nil {
+			return err
+		}
+		s, ok := below.(interface {
+			CleanStaging(ctx context.Context, prefix string, age time.Duration) (int, error)
+		})
+		if !ok {
+			return nil
+		}
+		age := time.Duration(0)
+		if p == "" {
+			age = stagingAge
+		}
+		if _, err := s.CleanStaging(ctx, strings.TrimSuffix(strings.TrimSuffix(name, partitionMarker), "/"), age); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // failed are the writes to roll back. Where writers of Apache Hudi show that they are alive their writes are left alone under
