@@ -16,6 +16,7 @@ import (
 	"github.com/sluicelake/sluice/engine/local"
 	"github.com/sluicelake/sluice/export"
 	"github.com/sluicelake/sluice/internal/fixture"
+	"github.com/sluicelake/sluice/internal/racing"
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/fault"
 	disk "github.com/sluicelake/sluice/storage/local"
@@ -99,7 +100,7 @@ func TestKilledAtAnyOperation(t *testing.T) {
 			points += killEverywhere(t, c, world, action)
 		}
 		t.Logf("%s: killed at %d points", c.name, points)
-		if points < 30 {
+		if points < 30/racing.Step {
 			t.Errorf("%s: only %d points", c.name, points)
 		}
 		total += points
@@ -137,7 +138,7 @@ func killEverywhere(t *testing.T, c crashCase, world storage.Store, action fault
 		t.Fatal(err)
 	}
 	want := contents(t, world, "out/whole")
-	for n := 1; ; n++ {
+	for n := 1; ; n += racing.Step {
 		f := fault.New(world, fault.CrashAt(n, action))
 		// Every other export replaces one that is there.
 		overwrite := n%2 == 0

@@ -15,6 +15,7 @@ import (
 	"github.com/sluicelake/sluice/hudi/operation"
 	"github.com/sluicelake/sluice/hudi/timeline"
 	"github.com/sluicelake/sluice/hudi/write"
+	"github.com/sluicelake/sluice/internal/racing"
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/fault"
 	"github.com/sluicelake/sluice/storage/mem"
@@ -68,7 +69,7 @@ func TestCrashEverywhere(t *testing.T) {
 		})
 	}
 	t.Logf("%d points in all", total)
-	if total < 800 {
+	if total < 800/racing.Step {
 		t.Errorf("only %d points", total)
 	}
 }
@@ -85,7 +86,7 @@ func must(tb testing.TB, s storage.Store) []string {
 func (c crashCase) crashes(t *testing.T, start *mem.Store, before, after []string) int {
 	points := 0
 	for _, do := range []fault.Action{fault.Before, fault.After, fault.Torn} {
-		for n := 1; ; n++ {
+		for n := 1; ; n += racing.Step {
 			op := fault.Any
 			if do == fault.Torn {
 				op = fault.Put

@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/sluicelake/sluice/internal/lakemodel"
+	"github.com/sluicelake/sluice/internal/racing"
 	"github.com/sluicelake/sluice/storage/mem"
 )
 
-var seeds = flag.Int("seeds", 40, "random histories")
+var seeds = flag.Int("seeds", 40/racing.Step, "random histories")
 
 // Random histories in memory. A failure names its seed:
 //
