@@ -53,14 +53,17 @@ func run(ctx context.Context, args []string, c console) int {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sluice",
-		Short: "Apache Hudi tables without a JVM: read, export and look after them",
-		Long: `Sluice works on Apache Hudi tables of table versions 1 to 6, 8 and 9 (Apache Hudi 0.6 to 1.2), on local disks and S3.
-Paths are folders or URLs: /data/orders, file:///data/orders, s3://lake/orders.
+		Short: "Apache Hudi tables without a JVM: read, write, stream into, export and look after them",
+		Long: `Sluice works on Apache Hudi tables of table versions 1 to 6, 8 and 9 (Apache Hudi 0.6 to 1.2), on local disks, S3,
+Google Cloud Storage, Azure and HDFS, and writes tables of version 6.
+Paths are folders or URLs: /data/orders, file:///data/orders, s3://lake/orders, gs://lake/orders, abfss://lake@account.dfs.core.windows.net/orders.
 
 Data goes to standard output, everything else to standard error.
 
 ` + exitHelp,
-		Example: `  sluice read s3://lake/orders --limit 10
+		Example: `  sluice demo
+  sluice write /data/orders orders.parquet --key id --partition region --ordering ts
+  sluice read s3://lake/orders --limit 10
   sluice export --source-base-path s3://lake/orders --target-output-path /backup/orders --output-format parquet`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -102,7 +105,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Example: "  sluice version\n  sluice version | head -1",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.out, "sluice %s\nreads table versions 1 to 6, 8 and 9 (timeline layouts 1 and 2)\n", version)
+			_, err := fmt.Fprintf(a.out, "sluice %s\nreads table versions 1 to 6, 8 and 9 (timeline layouts 1 and 2), writes version 6\n", version)
 			return err
 		},
 	}
