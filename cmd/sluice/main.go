@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/sluicelake/sluice/internal/quicksnappy"
 )
 
 func main() {
-	if err := useQuickSnappy(); err != nil {
+	if err := quicksnappy.Use(); err != nil {
 		report(os.Stderr, "sluice", err)
 		os.Exit(exitFailed)
 	}

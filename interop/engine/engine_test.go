@@ -20,6 +20,7 @@ import (
 	"github.com/sluicelake/sluice/engine/spark"
 	"github.com/sluicelake/sluice/engine/worker"
 	"github.com/sluicelake/sluice/export"
+	"github.com/sluicelake/sluice/internal/quicksnappy"
 	cluster "github.com/sluicelake/sluice/interop/engine"
 	"github.com/sluicelake/sluice/interop/sluice"
 	hudi "github.com/sluicelake/sluice/interop/spark"
@@ -55,6 +56,10 @@ func work() int {
 			}
 			return out, stats, err
 		}
+	}
+	if err := quicksnappy.Use(); err != nil { // as the program that plans
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	ctx, stop := worker.UntilOrphaned(context.Background())
 	defer stop()
