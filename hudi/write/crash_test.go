@@ -17,6 +17,7 @@ import (
 	"github.com/sluicelake/sluice/hudi/write/marker"
 	"github.com/sluicelake/sluice/hudi/write/rollback"
 	"github.com/sluicelake/sluice/internal/fixture"
+	"github.com/sluicelake/sluice/internal/racing"
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/fault"
 	"github.com/sluicelake/sluice/storage/mem"
@@ -28,7 +29,7 @@ func crashes(t *testing.T, start *mem.Store, job func(storage.Store) error, chec
 	t.Helper()
 	points := 0
 	for _, do := range []fault.Action{fault.Before, fault.After, fault.Torn} {
-		for n := 1; ; n++ {
+		for n := 1; ; n += racing.Step {
 			left := clone(t, start)
 			op := fault.Any
 			if do == fault.Torn {
@@ -122,7 +123,7 @@ func TestCrashInCommitOnADisk(t *testing.T) {
 	after := mustRows(t, open(t, dir))
 	points := 0
 	for _, do := range []fault.Action{fault.Before, fault.After} {
-		for n := 1; ; n++ {
+		for n := 1; ; n += racing.Step {
 			dir, _ := fixture.Spark(t, source)
 			f := fault.New(open(t, dir), fault.CrashAt(n, do))
 			if _, err := change(ctx, f, soundOptions()); !f.Crashed() {

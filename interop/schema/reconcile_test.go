@@ -187,11 +187,11 @@ func (g generator) kind(path string, depth int) *schema.Type {
 }
 
 func (g generator) item(path string, depth int) *schema.Type {
-	if t := g.kind(path, depth); g.chance(30) {
+	t := g.kind(path, depth)
+	if g.chance(30) {
 		return t
-	} else {
-		return optional(t)
 	}
+	return optional(t)
 }
 
 // scalar is one of the types that change into each other.

@@ -126,7 +126,7 @@ func TestSequential(t *testing.T) {
 		if err != nil || !bytes.Equal(got, content) {
 			t.Fatalf("%d bytes, %v", len(got), err)
 		}
-		if g.most.Load() < 6 || g.bytes.Load() != int64(len(content)) || g.reads.Load() > 60 {
+		if g.most.Load() < 3 || g.bytes.Load() != int64(len(content)) || g.reads.Load() > 60 {
 			t.Errorf("%d reads, up to %d at once, of %d bytes", g.reads.Load(), g.most.Load(), g.bytes.Load())
 		}
 		if err := o.Close(); err != nil {
