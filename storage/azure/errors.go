@@ -8,14 +8,13 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
 
 	"github.com/sluicelake/sluice/storage"
+	"github.com/sluicelake/sluice/storage/remote"
 )
 
 // status is the HTTP status of an error that is an answer of the store, else 0.
@@ -28,41 +27,6 @@ func status(err error) int {
 }
 
 func is(err error, codes ...bloberror.Code) bool { return bloberror.HasCode(err, codes...) }
-
-// answer is an error of the store in few words, with the kind that callers ask for. The SDK's own error, whose text is a
-// page, stays reachable by errors.As.
-type answer struct {
-	text  string
-	kind  error // nil when it is none of ours
-	cause error
-}
-
-func (a *answer) Error() string {
-	if a.kind == nil {
-		return a.text
-	}
-	return a.kind.Error() + ": " + a.text
-}
-
-func (a *answer) Unwrap() []error {
-	if a.kind == nil {
-		return []error{a.cause}
-	}
-	return []error{a.kind, a.cause}
-}
-
-// RetryAfter is how long the service asks to wait, or 0.
-func (a *answer) RetryAfter() time.Duration {
-	var r *azcore.ResponseError
-	if !errors.As(a.cause, &r) || r.RawResponse == nil {
-		return 0
-	}
-	seconds, err := strconv.Atoi(r.RawResponse.Header.Get("Retry-After"))
-	if err != nil || seconds < 0 {
-		return 0
-	}
-	return time.Duration(min(seconds, 3600)) * time.Second
-}
 
 // classify gives an error of the SDK the meaning that callers ask for. Errors that have one already pass.
 func classify(err error) error {
@@ -83,14 +47,14 @@ func classify(err error) error {
 				text += ", request " + id
 			}
 		}
-		return &answer{text: text + hint(r), kind: kindOf(r), cause: err}
+		return &remote.Answer{Text: text + hint(r), Kind: kindOf(r), Cause: err, Wait: remote.Wait(r.RawResponse)}
 	}
 	var refused *azidentity.AuthenticationFailedError
 	var unset interface{ NonRetriable() } // also: no credential was found
 	if errors.As(err, &refused) || errors.As(err, &unset) {
-		return &answer{
-			text: "no Azure credentials were accepted; set AZURE_STORAGE_KEY or run 'az login' (" + err.Error() + ")",
-			kind: storage.ErrPermission, cause: err,
+		return &remote.Answer{
+			Text: "no Azure credentials were accepted; set AZURE_STORAGE_KEY or run 'az login' (" + err.Error() + ")",
+			Kind: storage.ErrPermission, Cause: err,
 		}
 	}
 	var network net.Error

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
@@ -16,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/sluicelake/sluice/storage"
+	"github.com/sluicelake/sluice/storage/remote"
 )
 
 // metadata looks a name up whose case the service or HTTP may have changed.
@@ -70,7 +70,7 @@ func (s *Store) Open(ctx context.Context, name string) (storage.Object, error) {
 	return o, nil
 }
 
-func (s *Store) open(ctx context.Context, name string) (*object, error) {
+func (s *Store) open(ctx context.Context, name string) (*remote.Object, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (s *Store) open(ctx context.Context, name string) (*object, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &object{store: s, name: name, size: info.Size, etag: info.ETag}, nil
+		return s.object(name, info.Size, info.ETag, nil), nil
 	}
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (s *Store) open(ctx context.Context, name string) (*object, error) {
 	}
 	size := value(out.ContentLength)
 	if out.ContentRange != nil {
-		if size, err = totalSize(*out.ContentRange); err != nil {
+		if size, err = remote.TotalSize(*out.ContentRange); err != nil {
 			return nil, err
 		}
 	}
@@ -100,73 +100,25 @@ func (s *Store) open(ctx context.Context, name string) (*object, error) {
 	}
 	head := make([]byte, min(size, headBytes))
 	if _, err := io.ReadFull(out.Body, head); err != nil {
-		return nil, fmt.Errorf("the first bytes: %w", cutShort(ctx, err))
+		return nil, fmt.Errorf("the first bytes: %w", remote.CutShort(ctx, err))
 	}
-	return &object{store: s, name: name, size: size, etag: etag(out.ETag), head: head}, nil
+	return s.object(name, size, etag(out.ETag), head), nil
 }
 
-// totalSize reads the 1234 of "bytes 0-99/1234".
-func totalSize(contentRange string) (int64, error) {
-	_, total, _ := strings.Cut(contentRange, "/")
-	size, err := strconv.ParseInt(total, 10, 64)
-	if err != nil || size < 0 {
-		return 0, fmt.Errorf("the store's Content-Range %q tells no size", contentRange)
+// object reads ranges of the blob that has this ETag.
+func (s *Store) object(name string, size int64, tag string, head []byte) *remote.Object {
+	return &remote.Object{
+		Bytes: size, Tag: tag, Head: head, Fail: func(err error) error { return s.fail("read", name, err) },
+		Get: func(ctx context.Context, p []byte, off int64) (int, error) { return s.get(ctx, name, tag, p, off) },
 	}
-	return size, nil
 }
 
-// object reads ranges, each by a request of its own that holds only for the ETag seen by Open.
-type object struct {
-	store *Store
-	name  string
-	size  int64
-	etag  string
-	head  []byte // the first bytes
-}
-
-func (o *object) Size() int64  { return o.size }
-func (o *object) ETag() string { return o.etag }
-func (o *object) Close() error { return nil }
-
-func (o *object) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
-	n, err := o.readAt(ctx, p, off)
-	if err != nil && err != io.EOF {
-		err = o.store.fail("read", o.name, fmt.Errorf("%d bytes at offset %d: %w", len(p), off, err))
-	}
-	return n, err
-}
-
-func (o *object) readAt(ctx context.Context, p []byte, off int64) (int, error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
-	var atEnd error
-	switch {
-	case off < 0:
-		return 0, errors.New("negative offset")
-	case len(p) == 0:
-		return 0, nil
-	case off >= o.size:
-		return 0, io.EOF
-	case int64(len(p)) > o.size-off:
-		p, atEnd = p[:o.size-off], io.EOF
-	}
-	if end := off + int64(len(p)); end <= int64(len(o.head)) {
-		return copy(p, o.head[off:end]), atEnd
-	}
-	n, err := o.get(ctx, p, off)
-	if err == nil {
-		err = atEnd
-	}
-	return n, err
-}
-
-func (o *object) get(ctx context.Context, p []byte, off int64) (int, error) {
+func (s *Store) get(ctx context.Context, name, tag string, p []byte, off int64) (int, error) {
 	opts := &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: off, Count: int64(len(p))}}
-	if o.etag != "" {
-		opts.AccessConditions = &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: quoted(o.etag)}}
+	if tag != "" {
+		opts.AccessConditions = &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: quoted(tag)}}
 	}
-	out, err := o.store.blob(o.name).DownloadStream(ctx, opts)
+	out, err := s.blob(name).DownloadStream(ctx, opts)
 	if is(err, bloberror.ConditionNotMet) || status(err) == http.StatusRequestedRangeNotSatisfiable {
 		return 0, fmt.Errorf("%w: %w", storage.ErrChanged, classify(err))
 	}
@@ -174,28 +126,17 @@ func (o *object) get(ctx context.Context, p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	defer out.Body.Close()
-	if got := etag(out.ETag); got != o.etag {
-		return 0, fmt.Errorf("%w: its ETag was %s, now %s", storage.ErrChanged, o.etag, got)
+	if got := etag(out.ETag); got != tag {
+		return 0, fmt.Errorf("%w: its ETag was %s, now %s", storage.ErrChanged, tag, got)
 	}
 	if want := fmt.Sprintf("bytes %d-", off); !strings.HasPrefix(value(out.ContentRange), want) {
 		return 0, fmt.Errorf("asked for a range, the store answered Content-Range %q", value(out.ContentRange))
 	}
 	n, err := io.ReadFull(out.Body, p)
 	if err != nil {
-		return n, cutShort(ctx, err)
+		return n, remote.CutShort(ctx, err)
 	}
 	return n, nil
-}
-
-// cutShort marks a body that ended early: the connection broke, and a new request may do better.
-func cutShort(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return fmt.Errorf("%w: %w", storage.ErrTemporary, err)
 }
 
 // List asks for pages of 5000 and holds the entries until all are known: how the service sorts names depends on the kind of

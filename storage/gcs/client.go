@@ -20,6 +20,7 @@ import (
 	"golang.org/x/oauth2/google"
 
 	"github.com/sluicelake/sluice/storage"
+	"github.com/sluicelake/sluice/storage/remote"
 )
 
 // client sends requests with credentials and turns answers of failure into errors.
@@ -58,9 +59,9 @@ func (c *client) authorize(ctx context.Context, r *http.Request) error {
 		found, err := google.FindDefaultCredentials(context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, c.http), scope)
 		if err != nil {
 			c.mu.Unlock()
-			return &answer{
-				text: "no Google credentials were found; run 'gcloud auth application-default login' or set GOOGLE_APPLICATION_CREDENTIALS (" + err.Error() + ")",
-				kind: storage.ErrPermission, cause: err,
+			return &remote.Answer{
+				Text: "no Google credentials were found; run 'gcloud auth application-default login' or set GOOGLE_APPLICATION_CREDENTIALS (" + err.Error() + ")",
+				Kind: storage.ErrPermission, Cause: err,
 			}
 		}
 		source = oauth2.ReuseTokenSource(nil, found.TokenSource)
@@ -74,7 +75,7 @@ func (c *client) authorize(ctx context.Context, r *http.Request) error {
 		if !errors.As(err, &refused) || refused.Response != nil && refused.Response.StatusCode >= 500 {
 			kind = storage.ErrTemporary
 		}
-		return &answer{text: "Google gave no access token: " + err.Error(), kind: kind, cause: err}
+		return &remote.Answer{Text: "Google gave no access token: " + err.Error(), Kind: kind, Cause: err}
 	}
 	token.SetAuthHeader(r)
 	return nil
@@ -213,16 +214,6 @@ func status(err error) int {
 	return 0
 }
 
-// answer gives an error a kind that callers ask for, and a text of its own.
-type answer struct {
-	text  string
-	kind  error
-	cause error
-}
-
-func (a *answer) Error() string   { return a.kind.Error() + ": " + a.text }
-func (a *answer) Unwrap() []error { return []error{a.kind, a.cause} }
-
 // classify gives an answer of failure the meaning that callers ask for. Errors that have one already pass.
 func classify(err error) error {
 	for _, known := range []error{
@@ -245,7 +236,7 @@ func classify(err error) error {
 	if kind == storage.ErrPermission && e.code == http.StatusUnauthorized {
 		text += "; the credentials are missing or have expired"
 	}
-	return &answer{text: text, kind: kind, cause: err}
+	return &remote.Answer{Text: text, Kind: kind, Cause: err, Wait: e.RetryAfter()}
 }
 
 func kindOf(e *apiError) error {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicelake/sluice/storage"
+	"github.com/sluicelake/sluice/storage/remote"
 )
 
 // resource is what the API tells of an object.
@@ -81,7 +82,7 @@ func (s *Store) Open(ctx context.Context, name string) (storage.Object, error) {
 	return o, nil
 }
 
-func (s *Store) open(ctx context.Context, name string) (*object, error) {
+func (s *Store) open(ctx context.Context, name string) (*remote.Object, error) {
 	if err := storage.CheckName(name); err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func (s *Store) open(ctx context.Context, name string) (*object, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &object{store: s, name: name, size: r.Size, generation: r.Generation}, nil
+		return s.object(name, r.Size, r.Generation, nil), nil
 	}
 	if err != nil {
 		return nil, err
@@ -112,9 +113,9 @@ func (s *Store) open(ctx context.Context, name string) (*object, error) {
 	}
 	head := make([]byte, min(size, headBytes))
 	if _, err := io.ReadFull(got.Body, head); err != nil {
-		return nil, fmt.Errorf("the first bytes: %w", cutShort(ctx, err))
+		return nil, fmt.Errorf("the first bytes: %w", remote.CutShort(ctx, err))
 	}
-	return &object{store: s, name: name, size: size, generation: generation, head: head}, nil
+	return s.object(name, size, generation, head), nil
 }
 
 // media asks for n bytes of an object's content from off. The content is that which was stored: a client that takes gzip
@@ -153,63 +154,27 @@ func generationOf(got *http.Response) (int64, error) {
 	return generation, nil
 }
 
-// object reads ranges, each by a request of its own for the generation that Open saw.
-type object struct {
-	store      *Store
-	name       string
-	size       int64
-	generation int64
-	head       []byte // the first bytes
+// object reads ranges of one generation.
+func (s *Store) object(name string, size, generation int64, head []byte) *remote.Object {
+	return &remote.Object{
+		Bytes: size, Tag: strconv.FormatInt(generation, 10), Head: head, Fail: func(err error) error { return s.fail("read", name, err) },
+		Get: func(ctx context.Context, p []byte, off int64) (int, error) {
+			return s.get(ctx, name, generation, p, off)
+		},
+	}
 }
 
-func (o *object) Size() int64  { return o.size }
-func (o *object) ETag() string { return strconv.FormatInt(o.generation, 10) }
-func (o *object) Close() error { return nil }
-
-func (o *object) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
-	n, err := o.readAt(ctx, p, off)
-	if err != nil && err != io.EOF {
-		err = o.store.fail("read", o.name, fmt.Errorf("%d bytes at offset %d: %w", len(p), off, err))
-	}
-	return n, err
-}
-
-func (o *object) readAt(ctx context.Context, p []byte, off int64) (int, error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
-	var atEnd error
-	switch {
-	case off < 0:
-		return 0, errors.New("negative offset")
-	case len(p) == 0:
-		return 0, nil
-	case off >= o.size:
-		return 0, io.EOF
-	case int64(len(p)) > o.size-off:
-		p, atEnd = p[:o.size-off], io.EOF
-	}
-	if end := off + int64(len(p)); end <= int64(len(o.head)) {
-		return copy(p, o.head[off:end]), atEnd
-	}
-	n, err := o.get(ctx, p, off)
-	if err == nil {
-		err = atEnd
-	}
-	return n, err
-}
-
-func (o *object) get(ctx context.Context, p []byte, off int64) (int, error) {
-	got, err := o.store.media(ctx, o.name, url.Values{"generation": {o.ETag()}}, off, int64(len(p)))
+func (s *Store) get(ctx context.Context, name string, was int64, p []byte, off int64) (int, error) {
+	got, err := s.media(ctx, name, url.Values{"generation": {strconv.FormatInt(was, 10)}}, off, int64(len(p)))
 	if status(err) == http.StatusNotFound {
-		return 0, o.gone(ctx, err)
+		return 0, s.gone(ctx, name, was, err)
 	}
 	if err != nil {
 		return 0, err
 	}
 	defer got.Body.Close()
-	if generation, err := generationOf(got); err != nil || generation != o.generation {
-		return 0, fmt.Errorf("%w: its generation was %d, now %s", storage.ErrChanged, o.generation, got.Header.Get("X-Goog-Generation"))
+	if generation, err := generationOf(got); err != nil || generation != was {
+		return 0, fmt.Errorf("%w: its generation was %d, now %s", storage.ErrChanged, was, got.Header.Get("X-Goog-Generation"))
 	}
 	// A server that minds no Range sends the whole.
 	if start, _, err := contentRange(got); err != nil || start != off {
@@ -217,32 +182,21 @@ func (o *object) get(ctx context.Context, p []byte, off int64) (int, error) {
 	}
 	n, err := io.ReadFull(got.Body, p)
 	if err != nil {
-		return n, cutShort(ctx, err)
+		return n, remote.CutShort(ctx, err)
 	}
 	return n, nil
 }
 
 // gone tells an object that was replaced from one that was deleted: either way its generation is not there any more.
-func (o *object) gone(ctx context.Context, err error) error {
-	now, statErr := o.store.stat(ctx, o.name)
+func (s *Store) gone(ctx context.Context, name string, was int64, err error) error {
+	now, statErr := s.stat(ctx, name)
 	switch {
 	case status(statErr) == http.StatusNotFound:
 		return err
 	case statErr != nil:
 		return statErr
 	}
-	return fmt.Errorf("%w: its generation was %d, now %d", storage.ErrChanged, o.generation, now.Generation)
-}
-
-// cutShort marks a body that ended early: the connection broke, and a new request may do better.
-func cutShort(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return fmt.Errorf("%w: %w", storage.ErrTemporary, err)
+	return fmt.Errorf("%w: its generation was %d, now %d", storage.ErrChanged, was, now.Generation)
 }
 
 // List asks for pages of 1000. Keys that no name can be ("folder/" markers, "a//b", "../x") are left out: Hadoop's readers

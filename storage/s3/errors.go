@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/sluicelake/sluice/storage"
+	"github.com/sluicelake/sluice/storage/remote"
 )
 
 // status is the HTTP status of an error that is an answer of the store, else 0.
@@ -35,39 +35,13 @@ func apiCode(err error) string {
 	return ""
 }
 
-// answer is an error of the store in few words, with the kind that callers ask for. The SDK's own error stays reachable by
-// errors.As.
-type answer struct {
-	text  string
-	kind  error // nil when it is none of ours
-	cause error
-}
-
-func (a *answer) Error() string {
-	if a.kind == nil {
-		return a.text
-	}
-	return a.kind.Error() + ": " + a.text
-}
-
-func (a *answer) Unwrap() []error {
-	if a.kind == nil {
-		return []error{a.cause}
-	}
-	return []error{a.kind, a.cause}
-}
-
-// RetryAfter is how long the store asks to wait, or 0.
-func (a *answer) RetryAfter() time.Duration {
+// wait is how long the store asks to wait, or 0.
+func wait(err error) time.Duration {
 	var r *awshttp.ResponseError
-	if !errors.As(a.cause, &r) || r.Response == nil || r.Response.Response == nil {
+	if !errors.As(err, &r) || r.Response == nil {
 		return 0
 	}
-	seconds, err := strconv.Atoi(r.Response.Header.Get("Retry-After"))
-	if err != nil || seconds < 0 {
-		return 0
-	}
-	return time.Duration(min(seconds, 3600)) * time.Second
+	return remote.Wait(r.Response.Response)
 }
 
 // classify gives an error of the SDK the meaning that callers ask for. Errors that have one already pass.
@@ -84,20 +58,20 @@ func classify(err error) error {
 		return err // ours, or the body's
 	}
 	if code := status(err); code != 0 {
-		return &answer{text: describe(err, code), kind: kindOf(err, code), cause: err}
+		return &remote.Answer{Text: describe(err, code), Kind: kindOf(err, code), Cause: err, Wait: wait(err)}
 	}
 	if text := err.Error(); strings.Contains(text, "get credentials") || strings.Contains(text, "get identity") {
-		return &answer{
-			text:  "no AWS credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE (" + op.Err.Error() + ")",
-			kind:  storage.ErrPermission,
-			cause: err,
+		return &remote.Answer{
+			Text:  "no AWS credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE (" + op.Err.Error() + ")",
+			Kind:  storage.ErrPermission,
+			Cause: err,
 		}
 	}
 	var kind error
 	if retryable(err) {
 		kind = storage.ErrTemporary
 	}
-	return &answer{text: op.OperationName + ": " + op.Err.Error(), kind: kind, cause: err}
+	return &remote.Answer{Text: op.OperationName + ": " + op.Err.Error(), Kind: kind, Cause: err, Wait: wait(err)}
 }
 
 func kindOf(err error, code int) error {

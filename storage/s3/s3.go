@@ -39,6 +39,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicelake/sluice/storage"
+	"github.com/sluicelake/sluice/storage/remote"
 )
 
 // Options of New. The zero value asks the AWS environment for everything.
@@ -205,7 +206,7 @@ func (s *Store) Open(ctx context.Context, name string) (storage.Object, error) {
 	return o, nil
 }
 
-func (s *Store) open(ctx context.Context, name string) (*object, error) {
+func (s *Store) open(ctx context.Context, name string) (*remote.Object, error) {
 	if err := storage.CheckName(name); err != nil {
 		return nil, err
 	}
@@ -217,7 +218,7 @@ func (s *Store) open(ctx context.Context, name string) (*object, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &object{store: s, name: name, size: info.Size, etag: info.ETag}, nil
+		return s.object(name, info.Size, info.ETag, nil), nil
 	}
 	if err != nil {
 		return nil, err
@@ -225,7 +226,7 @@ func (s *Store) open(ctx context.Context, name string) (*object, error) {
 	defer out.Body.Close()
 	size := aws.ToInt64(out.ContentLength)
 	if out.ContentRange != nil {
-		if size, err = totalSize(*out.ContentRange); err != nil {
+		if size, err = remote.TotalSize(*out.ContentRange); err != nil {
 			return nil, err
 		}
 	}
@@ -234,76 +235,28 @@ func (s *Store) open(ctx context.Context, name string) (*object, error) {
 	}
 	head := make([]byte, min(size, headBytes))
 	if _, err := io.ReadFull(out.Body, head); err != nil {
-		return nil, fmt.Errorf("the first bytes: %w", cutShort(err))
+		return nil, fmt.Errorf("the first bytes: %w", remote.CutShort(ctx, err))
 	}
-	return &object{store: s, name: name, size: size, etag: etag(out.ETag), head: head}, nil
+	return s.object(name, size, etag(out.ETag), head), nil
 }
 
-// totalSize reads the 1234 of "bytes 0-99/1234".
-func totalSize(contentRange string) (int64, error) {
-	_, total, _ := strings.Cut(contentRange, "/")
-	size, err := strconv.ParseInt(total, 10, 64)
-	if err != nil || size < 0 {
-		return 0, fmt.Errorf("the store's Content-Range %q tells no size", contentRange)
+// object reads ranges of the object that has this ETag.
+func (s *Store) object(name string, size int64, tag string, head []byte) *remote.Object {
+	return &remote.Object{
+		Bytes: size, Tag: tag, Head: head, Fail: func(err error) error { return s.fail("read", name, err) },
+		Get: func(ctx context.Context, p []byte, off int64) (int, error) { return s.get(ctx, name, tag, p, off) },
 	}
-	return size, nil
 }
 
-// object reads ranges, each by a request of its own that holds only for the ETag seen by Open.
-type object struct {
-	store *Store
-	name  string
-	size  int64
-	etag  string
-	head  []byte // the first bytes
-}
-
-func (o *object) Size() int64  { return o.size }
-func (o *object) ETag() string { return o.etag }
-func (o *object) Close() error { return nil }
-
-func (o *object) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
-	n, err := o.readAt(ctx, p, off)
-	if err != nil && err != io.EOF {
-		err = o.store.fail("read", o.name, fmt.Errorf("%d bytes at offset %d: %w", len(p), off, err))
-	}
-	return n, err
-}
-
-func (o *object) readAt(ctx context.Context, p []byte, off int64) (int, error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
-	var atEnd error
-	switch {
-	case off < 0:
-		return 0, errors.New("negative offset")
-	case len(p) == 0:
-		return 0, nil
-	case off >= o.size:
-		return 0, io.EOF
-	case int64(len(p)) > o.size-off:
-		p, atEnd = p[:o.size-off], io.EOF
-	}
-	if end := off + int64(len(p)); end <= int64(len(o.head)) {
-		return copy(p, o.head[off:end]), atEnd
-	}
-	n, err := o.get(ctx, p, off)
-	if err == nil {
-		err = atEnd
-	}
-	return n, err
-}
-
-func (o *object) get(ctx context.Context, p []byte, off int64) (int, error) {
+func (s *Store) get(ctx context.Context, name, tag string, p []byte, off int64) (int, error) {
 	in := &s3.GetObjectInput{
-		Bucket: &o.store.bucket, Key: o.store.key(o.name),
+		Bucket: &s.bucket, Key: s.key(name),
 		Range: aws.String(fmt.Sprintf("bytes=%d-%d", off, off+int64(len(p))-1)),
 	}
-	if o.etag != "" {
-		in.IfMatch = aws.String(`"` + o.etag + `"`)
+	if tag != "" {
+		in.IfMatch = aws.String(`"` + tag + `"`)
 	}
-	out, err := o.store.client.GetObject(ctx, in)
+	out, err := s.client.GetObject(ctx, in)
 	switch status(err) {
 	case http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable:
 		return 0, fmt.Errorf("%w: %w", storage.ErrChanged, err)
@@ -313,28 +266,17 @@ func (o *object) get(ctx context.Context, p []byte, off int64) (int, error) {
 	}
 	defer out.Body.Close()
 	// Not every server minds If-Match, and one that minds no Range sends the whole.
-	if got := etag(out.ETag); got != o.etag {
-		return 0, fmt.Errorf("%w: its ETag was %s, now %s", storage.ErrChanged, o.etag, got)
+	if got := etag(out.ETag); got != tag {
+		return 0, fmt.Errorf("%w: its ETag was %s, now %s", storage.ErrChanged, tag, got)
 	}
 	if want := fmt.Sprintf("bytes %d-", off); !strings.HasPrefix(aws.ToString(out.ContentRange), want) {
 		return 0, fmt.Errorf("asked for a range, the store answered Content-Range %q", aws.ToString(out.ContentRange))
 	}
 	n, err := io.ReadFull(out.Body, p)
 	if err != nil {
-		return n, cutShort(err)
+		return n, remote.CutShort(ctx, err)
 	}
 	return n, nil
-}
-
-// cutShort marks a body that ended early: the connection broke, and a new request may do better.
-func cutShort(err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return fmt.Errorf("%w: %w", storage.ErrTemporary, err)
 }
 
 // Stat asks for the object's head.
