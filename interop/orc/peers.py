@@ -110,9 +110,13 @@ def spark(folder):
     for _, t, list_ in files(folder):
         want = golden.rows_of(t)
         times = [t.column_names.index(n) for n in ("ts", "instant")]
+        day = t.column_names.index("date")
         for row in want:
             for j in times:  # Spark has microseconds
                 row[j] = None if row[j] is None else row[j] // 1000 * 1000
+            # Spark's reader of ORC goes through Java's old calendar, which has no 5th to 14th of October 1582: it reads them ten days later.
+            if row[day] is not None and -141437 <= row[day] <= -141428:
+                row[day] += 10
         for path in list_:
             frame = session.read.orc(path)
             differ("Spark " + path, want, rows(frame))
