@@ -11,11 +11,10 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/expr-lang/expr"
-	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/vm"
 
 	"github.com/sluicelake/sluice/hudi/schema"
+	"github.com/sluicelake/sluice/internal/formula"
 )
 
 // Partitioner decides into which folders rows go: the place of a partitioner class of the Java tool. Config.Partitioners
@@ -47,95 +46,38 @@ const expressionPrefix = "expr:"
 // their text, timestamps a time in UTC, null is nil. A column that stands alone as an expression is renamed: it leaves the files.
 // So "date = _hoodie_partition_path" partitions by the table's own partition paths under the name date.
 func Expression(text string) (Partitioner, error) {
-	e := expression{}
-	for _, statement := range splitStatements(text) {
-		name, body, ok := strings.Cut(statement, "=")
-		name, body = strings.TrimSpace(name), strings.TrimSpace(body)
-		if !ok || name == "" || body == "" || strings.HasPrefix(body, "=") {
-			return nil, expressionError(text, fmt.Errorf("%q is not name = expression", strings.TrimSpace(statement)))
-		}
-		program, err := expr.Compile(body, expr.AllowUndefinedVariables())
-		if err != nil {
-			return nil, expressionError(text, err)
-		}
-		l := level{name: name, program: program, text: body}
-		node := program.Node()
-		ast.Walk(&node, &l)
-		if id, ok := node.(*ast.IdentifierNode); ok {
-			l.alone = id.Value
-		}
-		e = append(e, l)
+	formulas, err := formula.Parse(text)
+	if err == nil && len(formulas) == 0 {
+		err = errors.New("there is no expression")
 	}
-	if len(e) == 0 {
-		return nil, expressionError(text, errors.New("there is no expression"))
+	if err != nil {
+		return nil, expressionError(text, err)
 	}
-	return e, nil
+	return expression(formulas), nil
 }
 
 func expressionError(text string, err error) error {
 	return &UsageError{fmt.Errorf("output partitioner %q: %w; write it like expr:date = _hoodie_partition_path, or expr:year = at.Year(); shop = shop %% 10", expressionPrefix+text, err)}
 }
 
-// splitStatements cuts at semicolons outside of quotes.
-func splitStatements(text string) (list []string) {
-	quote, from := byte(0), 0
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quote != 0 && c == '\\' && quote != '`':
-			i++
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '"' || c == '\'' || c == '`':
-			quote = c
-		case c == ';':
-			list = append(list, text[from:i])
-			from = i + 1
-		}
-	}
-	if strings.TrimSpace(text[from:]) != "" {
-		list = append(list, text[from:])
-	}
-	return list
-}
-
-type expression []level
-
-// level is one level of folders.
-type level struct {
-	name, text string
-	program    *vm.Program
-	alone      string   // the column that the expression is
-	names      []string // identifiers in it, and those that it declares or calls itself
-	own        []string
-}
-
-// Visit collects identifiers.
-func (l *level) Visit(node *ast.Node) {
-	switch n := (*node).(type) {
-	case *ast.IdentifierNode:
-		l.names = append(l.names, n.Value)
-	case *ast.VariableDeclaratorNode:
-		l.own = append(l.own, n.Name)
-	}
-}
+// expression has one formula for each level of folders.
+type expression []formula.Formula
 
 // Partition implements Partitioner.
 func (e expression) Partition(columns *arrow.Schema) (p Partitioning, err error) {
 	for _, l := range e {
-		p.Names = append(p.Names, l.name)
-		if l.alone != "" {
-			p.Drop = append(p.Drop, l.alone)
+		p.Names = append(p.Names, l.Head)
+		if l.Alone != "" {
+			p.Drop = append(p.Drop, l.Alone)
 		}
-		for _, name := range l.names {
-			switch {
-			case slices.Contains(l.own, name) || slices.Contains(p.Read, name):
-			case name == "$env":
-				p.Read = names(columns)
-			case !columns.HasField(name):
-				return p, fmt.Errorf("%w: %q in the output partitioner %q; the table has %s", ErrNoSuchColumn, name, l.text, strings.Join(names(columns), ", "))
-			default:
+		if l.UsesAll {
+			p.Read = names(columns)
+		}
+		for _, name := range l.Uses {
+			if !columns.HasField(name) {
+				return p, fmt.Errorf("%w: %q in the output partitioner %q; the table has %s", ErrNoSuchColumn, name, l.Text, strings.Join(names(columns), ", "))
+			}
+			if !slices.Contains(p.Read, name) {
 				p.Read = append(p.Read, name)
 			}
 		}
@@ -156,10 +98,10 @@ func (e expression) values(batch arrow.RecordBatch) (out []arrow.Array, err erro
 	for i := range e {
 		l := &e[i]
 		var a arrow.Array
-		if at := batch.Schema().FieldIndices(l.alone); l.alone != "" && len(at) == 1 {
+		if at := batch.Schema().FieldIndices(l.Alone); l.Alone != "" && len(at) == 1 {
 			a = batch.Column(at[0])
 			a.Retain()
-		} else if a, err = l.array(batch); err != nil {
+		} else if a, err = evaluate(l, batch); err != nil {
 			return out, err
 		}
 		out = append(out, a)
@@ -167,8 +109,8 @@ func (e expression) values(batch arrow.RecordBatch) (out []arrow.Array, err erro
 	return out, nil
 }
 
-// array runs an expression for every row. Rows that have the same values as the row before share its result.
-func (l *level) array(batch arrow.RecordBatch) (arrow.Array, error) {
+// evaluate runs an expression for every row. Rows that have the same values as the row before share its result.
+func evaluate(f *formula.Formula, batch arrow.RecordBatch) (arrow.Array, error) {
 	b := array.NewStringBuilder(memory.DefaultAllocator)
 	defer b.Release()
 	env := map[string]any{}
@@ -183,12 +125,12 @@ func (l *level) array(batch arrow.RecordBatch) (arrow.Array, error) {
 			}
 		}
 		if changed {
-			result, err := machine.Run(l.program, env)
+			result, err := machine.Run(f.Program, env)
 			if err == nil {
 				text, err = resultText(result)
 			}
 			if err != nil {
-				return nil, fmt.Errorf("output partitioner %s = %s, row %v: %w", l.name, l.text, env, err)
+				return nil, fmt.Errorf("output partitioner %s = %s, row %v: %w", f.Head, f.Text, env, err)
 			}
 		}
 		b.Append(text) // the empty text is what null is

@@ -10,6 +10,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/vm"
+
+	"github.com/sluicelake/sluice/internal/formula"
 )
 
 // ExpressionClass is what the table property hoodie.table.keygenerator.class says of a table whose keys are made by
@@ -44,23 +46,23 @@ func NewExpression(text string, o Options) (*Expression, error) {
 			Message: "the table's keys are made by the " + string(stored) + " generator, not by an expression", Hint: "remove " + KeyExpression + "; a table's generator can't change"}
 	}
 	e := &Expression{text: text, texts: texts{hexBytes: true, oldFloats: !o.ShortestFloats, zone: utcJava}}
-	for _, statement := range splitStatements(text) {
-		name, body, ok := strings.Cut(statement, "=")
-		name = strings.TrimSpace(name)
+	formulas, err := formula.Parse(text, functions()...)
+	if err != nil {
+		return nil, expressionError(text, err)
+	}
+	for _, f := range formulas {
 		program := &e.key
-		switch {
-		case ok && name == "partition":
+		switch f.Head {
+		case "key":
+		case "partition":
 			program = &e.partition
-		case !ok || name != "key":
-			return nil, expressionError(text, fmt.Errorf("statement %q is neither key = … nor partition = …", strings.TrimSpace(statement)))
+		default:
+			return nil, expressionError(text, fmt.Errorf("%q is neither key nor partition", f.Head))
 		}
 		if *program != nil {
-			return nil, expressionError(text, fmt.Errorf("%s stands twice", name))
+			return nil, expressionError(text, fmt.Errorf("%s stands twice", f.Head))
 		}
-		var err error
-		if *program, err = expr.Compile(body, append(functions(), expr.AllowUndefinedVariables())...); err != nil {
-			return nil, expressionError(text, err)
-		}
+		*program = f.Program
 	}
 	if e.key == nil {
 		return nil, expressionError(text, fmt.Errorf("there is no key = …"))
@@ -71,31 +73,6 @@ func NewExpression(text string, o Options) (*Expression, error) {
 func expressionError(text string, err error) error {
 	return &Error{Class: classRefused, Stage: StageConstruct, Row: -1, Field: KeyExpression, Message: "expression " + strconv.Quote(text), CauseMessage: err.Error(),
 		Hint: `write it as: key = region + "-" + string(id); partition = region`}
-}
-
-// splitStatements cuts at semicolons outside of quotes.
-func splitStatements(text string) []string {
-	var list []string
-	quote, from := byte(0), 0
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quote != 0 && c == '\\' && quote != '`':
-			i++
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '"' || c == '\'' || c == '`':
-			quote = c
-		case c == ';':
-			list = append(list, text[from:i])
-			from = i + 1
-		}
-	}
-	if strings.TrimSpace(text[from:]) != "" {
-		list = append(list, text[from:])
-	}
-	return list
 }
 
 func functions() []expr.Option {

@@ -11,11 +11,10 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/expr-lang/expr"
-	"github.com/expr-lang/expr/ast"
-	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
+
 	"github.com/sluicelake/sluice/hudi/schema"
+	"github.com/sluicelake/sluice/internal/formula"
 )
 
 // AddColumns appends columns made by expressions in the language of expr-lang, with no need of SQL:
@@ -52,13 +51,14 @@ func NewAddColumns(text string, mem memory.Allocator) (*AddColumns, error) {
 		mem = memory.DefaultAllocator
 	}
 	t := &AddColumns{mem: mem}
-	for _, statement := range splitAt(text, ';', exprQuotes) {
-		if statement = strings.TrimSpace(statement); statement == "" {
-			continue
-		}
-		c, err := compileColumn(statement)
+	formulas, err := formula.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrConfig, KeyAddColumns, err)
+	}
+	for _, f := range formulas {
+		c, err := columnOf(f)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %s: %q: %w", ErrConfig, KeyAddColumns, statement, err)
+			return nil, fmt.Errorf("%w: %s: %q: %w", ErrConfig, KeyAddColumns, f.Head+" = "+f.Text, err)
 		}
 		for _, other := range t.columns {
 			if strings.EqualFold(other.name, c.name) {
@@ -73,13 +73,12 @@ func NewAddColumns(text string, mem memory.Allocator) (*AddColumns, error) {
 	return t, nil
 }
 
-func compileColumn(statement string) (c added, err error) {
-	head, body, ok := strings.Cut(statement, "=")
-	words := strings.Fields(head)
-	if !ok || len(words) != 2 {
+func columnOf(f formula.Formula) (c added, err error) {
+	words := strings.Fields(f.Head)
+	if len(words) != 2 {
 		return c, fmt.Errorf("it is not NAME TYPE = EXPRESSION")
 	}
-	c.name, c.text = words[0], strings.TrimSpace(body)
+	c = added{name: words[0], text: f.Text, uses: f.Uses, program: f.Program}
 	switch strings.ToLower(words[1]) {
 	case "boolean":
 		c.typ = arrow.FixedWidthTypes.Boolean
@@ -100,43 +99,7 @@ func compileColumn(statement string) (c added, err error) {
 	default:
 		return c, fmt.Errorf("type %s is none of boolean, int, long, float, double, string, date, timestamp", words[1])
 	}
-	tree, err := parser.Parse(c.text)
-	if err != nil {
-		return c, err
-	}
-	names := &identifiers{}
-	ast.Walk(&tree.Node, names)
-	c.uses = names.free()
-	c.program, err = expr.Compile(c.text, expr.AllowUndefinedVariables())
-	return c, err
-}
-
-// identifiers collects the names that an expression uses and does not declare itself.
-type identifiers struct {
-	used     []string
-	declared map[string]bool
-}
-
-// Visit implements the visitor of expr-lang.
-func (v *identifiers) Visit(node *ast.Node) {
-	switch n := (*node).(type) {
-	case *ast.IdentifierNode:
-		v.used = append(v.used, n.Value)
-	case *ast.VariableDeclaratorNode:
-		if v.declared == nil {
-			v.declared = map[string]bool{}
-		}
-		v.declared[n.Name] = true
-	}
-}
-
-func (v *identifiers) free() (names []string) {
-	for _, n := range v.used {
-		if !v.declared[n] && n != "$env" {
-			names = append(names, n)
-		}
-	}
-	return names
+	return c, nil
 }
 
 // Apply implements [Transformer].
@@ -373,47 +336,4 @@ func toFloat(v any) (float64, bool) {
 		return x, true
 	}
 	return 0, false
-}
-
-// quotes says how a text language hides a separator.
-type quotes struct {
-	marks    string // each opens and closes a quoted part
-	raw      string // those of marks in which a backslash is an ordinary character
-	comments bool   // -- to the end of the line, /* to */
-}
-
-var (
-	exprQuotes = quotes{marks: "'\"`", raw: "`"}
-	sqlQuotes  = quotes{marks: "'\"`", raw: "`", comments: true}
-)
-
-// splitAt cuts a text at a separator outside of quotes and comments.
-func splitAt(text string, sep byte, q quotes) (list []string) {
-	from := 0
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		switch {
-		case strings.IndexByte(q.marks, c) >= 0:
-			for i++; i < len(text) && text[i] != c; i++ {
-				if text[i] == '\\' && strings.IndexByte(q.raw, c) < 0 {
-					i++
-				}
-			}
-		case q.comments && strings.HasPrefix(text[i:], "--"):
-			for i < len(text) && text[i] != '\n' {
-				i++
-			}
-		case q.comments && strings.HasPrefix(text[i:], "/*"):
-			end := strings.Index(text[i+2:], "*/")
-			if end < 0 {
-				i = len(text)
-			} else {
-				i += 2 + end + 1
-			}
-		case c == sep:
-			list = append(list, text[from:i])
-			from = i + 1
-		}
-	}
-	return append(list, text[from:])
 }

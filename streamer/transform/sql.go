@@ -100,7 +100,7 @@ func (t *SQL) read(ctx context.Context) (string, error) {
 
 // statements splits a text and puts the source's name for <SRC>; statements of blanks and comments alone are left out.
 func statements(text string) (list []string) {
-	for _, s := range splitAt(text, ';', sqlQuotes) {
+	for _, s := range splitSQL(text) {
 		if blank(s) {
 			continue
 		}
@@ -122,4 +122,34 @@ func blank(s string) bool {
 		}
 	}
 	return true
+}
+
+// splitSQL cuts at semicolons outside of quotes and comments.
+func splitSQL(text string) (list []string) {
+	from := 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\'' || c == '"' || c == '`':
+			for i++; i < len(text) && text[i] != c; i++ {
+				if text[i] == '\\' && c != '`' {
+					i++
+				}
+			}
+		case strings.HasPrefix(text[i:], "--"):
+			for i < len(text) && text[i] != '\n' {
+				i++
+			}
+		case strings.HasPrefix(text[i:], "/*"):
+			end := strings.Index(text[i+2:], "*/")
+			if end < 0 {
+				i = len(text)
+			} else {
+				i += 2 + end + 1
+			}
+		case c == ';':
+			list = append(list, text[from:i])
+			from = i + 1
+		}
+	}
+	return append(list, text[from:])
 }
