@@ -6,13 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -37,6 +33,27 @@ func TestCopyFrom(t *testing.T) {
 	storagetest.RunCopyFrom(t, func(t *testing.T) (storage.Store, storage.Store) { return server.Store(t), server.Store(t) }, refused)
 }
 
+func TestService(t *testing.T) {
+	server := azuretest.Start(t)
+	storagetest.RunService(t, storagetest.Service{
+		Endpoint: server.Endpoint,
+		Bucket:   func(t *testing.T) string { return "az://" + server.Container(t) },
+		Open: func(t *testing.T, url, endpoint string) storage.Store {
+			opts := server.Options()
+			opts.Endpoint = endpoint
+			return open(t, url, opts)
+		},
+		Stored: func(r *http.Response, large bool) bool {
+			comp := ""
+			if large {
+				comp = "blocklist"
+			}
+			return r.Request.Method == http.MethodPut && r.Request.URL.Query().Get("comp") == comp && r.StatusCode == http.StatusCreated
+		},
+		LargeBytes: 21 << 20,
+	})
+}
+
 func open(t testing.TB, url string, opts azure.Options) *azure.Store {
 	t.Helper()
 	s, err := azure.New(t.Context(), url, opts)
@@ -44,98 +61,6 @@ func open(t testing.TB, url string, opts azure.Options) *azure.Store {
 		t.Fatal(err)
 	}
 	return s
-}
-
-func put(t *testing.T, s storage.Store, name, content string) {
-	t.Helper()
-	if _, err := s.Put(t.Context(), name, strings.NewReader(content), storage.PutOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// proxy stands between client and server and, for requests that spoil chooses, lets the server do its work and then breaks
-// the connection, so that the answer is lost.
-func proxy(t *testing.T, endpoint string, spoil func(*http.Response) bool) string {
-	t.Helper()
-	target, err := url.Parse(endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
-	front := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host },
-		ModifyResponse: func(r *http.Response) error {
-			if spoil(r) {
-				return errors.New("spoilt")
-			}
-			return nil
-		},
-		ErrorLog: log.New(io.Discard, "", 0), // the broken bodies are on purpose
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
-			conn, _, err := http.NewResponseController(w).Hijack()
-			if err == nil {
-				_ = conn.Close()
-			}
-		},
-	})
-	t.Cleanup(front.Close)
-	return front.URL + target.Path
-}
-
-// The server stores the blob, its answer is lost, the SDK repeats the request and is told that the blob exists, or that the
-// blocks are gone: our Put succeeded all the same. A rival with the same bytes has lost.
-func TestLostAnswers(t *testing.T) {
-	server := azuretest.Start(t)
-	for name, c := range map[string]struct {
-		size int
-		comp string
-	}{"one request": {100, ""}, "in blocks": {21 << 20, "blocklist"}} {
-		for _, ifAbsent := range []bool{true, false} {
-			var lost atomic.Int32
-			opts := server.Options()
-			opts.Endpoint = proxy(t, server.Endpoint, func(r *http.Response) bool {
-				final := r.Request.Method == http.MethodPut && r.Request.URL.Query().Get("comp") == c.comp
-				return final && r.StatusCode == http.StatusCreated && lost.Add(1) == 1
-			})
-			place := "az://" + server.Container(t)
-			content := strings.Repeat("x", c.size)
-			info, err := open(t, place, opts).Put(t.Context(), "x", strings.NewReader(content), storage.PutOptions{IfAbsent: ifAbsent})
-			if err != nil || info.Size != int64(c.size) || lost.Load() < 1 {
-				t.Errorf("%s, if absent %v: %+v, %v, %d answers were lost", name, ifAbsent, info, err, lost.Load())
-			}
-			direct := open(t, place, server.Options())
-			if _, err := direct.Put(t.Context(), "x", strings.NewReader(content), storage.PutOptions{IfAbsent: true}); !errors.Is(err, storage.ErrExist) {
-				t.Errorf("%s: a rival with the same bytes: %v, want ErrExist", name, err)
-			}
-		}
-	}
-}
-
-// A connection that breaks within a body is a temporary failure, and the retry layer goes on where it broke.
-func TestBrokenDownloads(t *testing.T) {
-	server := azuretest.Start(t)
-	place := "az://" + server.Container(t)
-	content := strings.Repeat("0123456789", 20_000)
-	put(t, open(t, place, server.Options()), "x", content)
-	var n atomic.Int32
-	opts := server.Options()
-	opts.Endpoint = proxy(t, server.Endpoint, func(r *http.Response) bool {
-		if r.Request.Method == http.MethodGet && n.Add(1)%2 == 0 {
-			r.Body = struct {
-				io.Reader
-				io.Closer
-			}{io.MultiReader(io.LimitReader(r.Body, 50_000), iotest.ErrReader(io.ErrUnexpectedEOF)), r.Body}
-		}
-		return false
-	})
-	s := open(t, place, opts)
-	if _, err := storage.ReadAll(t.Context(), s, "x", 0); !errors.Is(err, storage.ErrTemporary) {
-		t.Errorf("a broken download: %v, want ErrTemporary", err)
-	}
-	n.Store(0)
-	data, err := storage.ReadAll(t.Context(), retry.New(s, retry.Options{First: time.Millisecond}), "x", 0)
-	if err != nil || string(data) != content {
-		t.Errorf("with retries: %d bytes, %v", len(data), err)
-	}
 }
 
 // Blocks of another writer, or of a Put that failed, never get into a blob.
@@ -150,31 +75,12 @@ func TestForeignBlocks(t *testing.T) {
 		t.Fatalf("%d blobs have staged blocks, the test wants those of the broken Put", server.Uncommitted())
 	}
 	content := strings.Repeat("y", 17<<20)
-	put(t, s, "f", content)
+	storagetest.Put(t, s, "f", content)
 	if data, err := storage.ReadAll(t.Context(), s, "f", 0); err != nil || string(data) != content {
 		t.Errorf("%d bytes, %v", len(data), err)
 	}
 	if server.Uncommitted() != 0 {
 		t.Errorf("%d blobs have staged blocks", server.Uncommitted())
-	}
-}
-
-func TestChanged(t *testing.T) {
-	s := azuretest.Start(t).Store(t)
-	put(t, s, "x", strings.Repeat("a", 100_000))
-	o, err := s.Open(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	put(t, s, "x", strings.Repeat("b", 100_000))
-	if _, err := o.ReadAt(t.Context(), make([]byte, 10), 90_000); !errors.Is(err, storage.ErrChanged) {
-		t.Errorf("read of a replaced blob: %v, want ErrChanged", err)
-	}
-	if err := s.Delete(t.Context(), "x"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := o.ReadAt(t.Context(), make([]byte, 10), 90_000); !errors.Is(err, storage.ErrNotExist) {
-		t.Errorf("read of a deleted blob: %v, want ErrNotExist", err)
 	}
 }
 
@@ -239,7 +145,7 @@ func TestCopyInBlocks(t *testing.T) {
 	opts.CopyLimit = 1 << 20
 	s, other := open(t, "az://"+server.Container(t)+"/ü +%", opts), open(t, "az://"+server.Container(t), opts)
 	content := strings.Repeat("0123456789abcdef", 5<<20/16) + "tail"
-	put(t, s, "from ü", content)
+	storagetest.Put(t, s, "from ü", content)
 	info, err := other.CopyFrom(t.Context(), s, "from ü", "to")
 	if err != nil {
 		t.Fatal(err)

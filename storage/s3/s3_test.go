@@ -3,13 +3,9 @@ package s3_test
 import (
 	"errors"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -33,11 +29,26 @@ func TestS3(t *testing.T) {
 	t.Run("copy from", func(t *testing.T) {
 		storagetest.RunCopyFrom(t, func(t *testing.T) (storage.Store, storage.Store) { return server.Store(t), server.Store(t) })
 	})
+	t.Run("service", func(t *testing.T) {
+		storagetest.RunService(t, storagetest.Service{
+			Endpoint: server.Endpoint,
+			Bucket:   func(t *testing.T) string { return "s3://" + server.Bucket(t) },
+			Open: func(t *testing.T, url, endpoint string) storage.Store {
+				opts := server.Options()
+				opts.Endpoint = endpoint
+				return open(t, url, opts)
+			},
+			Stored: func(r *http.Response, large bool) bool {
+				if large && (r.Request.Method != http.MethodPost || !r.Request.URL.Query().Has("uploadId")) || !large && r.Request.Method != http.MethodPut {
+					return false
+				}
+				return r.StatusCode == http.StatusOK
+			},
+			LargeBytes: 21 << 20,
+		})
+	})
 	for name, test := range map[string]func(*testing.T, *s3test.Server){
-		"lost answers":        lostAnswers,
-		"broken downloads":    brokenDownloads,
 		"aborts":              aborts,
-		"changed":             changed,
 		"copy in parts":       copyInParts,
 		"foreign keys":        foreignKeys,
 		"wrong credentials":   wrongCredentials,
@@ -57,105 +68,11 @@ func open(t testing.TB, url string, opts s3.Options) *s3.Store {
 	return s
 }
 
-func put(t *testing.T, s storage.Store, name, content string) {
-	t.Helper()
-	if _, err := s.Put(t.Context(), name, strings.NewReader(content), storage.PutOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// proxy stands between client and server and, for requests that spoil chooses, lets the server do its work and then breaks
-// the connection, so that the answer is lost. It keeps the Host header, which is signed.
-func proxy(t *testing.T, server *s3test.Server, spoil func(*http.Response) bool) string {
-	t.Helper()
-	target, err := url.Parse(server.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
-			r.Out.Host = r.In.Host
-		},
-		ModifyResponse: func(r *http.Response) error {
-			if spoil(r) {
-				return errors.New("spoilt")
-			}
-			return nil
-		},
-		ErrorLog: log.New(io.Discard, "", 0), // the broken bodies are on purpose
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
-			conn, _, err := http.NewResponseController(w).Hijack()
-			if err == nil {
-				_ = conn.Close()
-			}
-		},
-	}
-	front := httptest.NewServer(p)
-	t.Cleanup(front.Close)
-	return front.URL
-}
-
-// The server stores the object, its answer is lost, the SDK repeats the request and is told that the object exists: our Put
-// succeeded all the same, for small objects and for those in parts. A rival with the same bytes has lost.
-func lostAnswers(t *testing.T, server *s3test.Server) {
-	for name, c := range map[string]struct {
-		size   int
-		method string
-	}{"one request": {100, http.MethodPut}, "in parts": {21 << 20, http.MethodPost}} {
-		for _, ifAbsent := range []bool{true, false} {
-			var lost atomic.Int32
-			opts := server.Options()
-			opts.Endpoint = proxy(t, server, func(r *http.Response) bool {
-				final := r.Request.Method == c.method && (c.method == http.MethodPut || r.Request.URL.Query().Has("uploadId"))
-				return final && r.StatusCode == http.StatusOK && lost.Add(1) == 1
-			})
-			bucket := server.Bucket(t)
-			content := strings.Repeat("x", c.size)
-			info, err := open(t, "s3://"+bucket, opts).Put(t.Context(), "x", strings.NewReader(content), storage.PutOptions{IfAbsent: ifAbsent})
-			if err != nil || info.Size != int64(c.size) || lost.Load() < 1 {
-				t.Errorf("%s, if absent %v: %+v, %v, %d answers were lost", name, ifAbsent, info, err, lost.Load())
-			}
-			direct := open(t, "s3://"+bucket, server.Options())
-			if _, err := direct.Put(t.Context(), "x", strings.NewReader(content), storage.PutOptions{IfAbsent: true}); !errors.Is(err, storage.ErrExist) {
-				t.Errorf("%s: a rival with the same bytes: %v, want ErrExist", name, err)
-			}
-		}
-	}
-}
-
-// A connection that breaks within a body is a temporary failure, and the retry layer goes on where it broke.
-func brokenDownloads(t *testing.T, server *s3test.Server) {
-	bucket := server.Bucket(t)
-	content := strings.Repeat("0123456789", 20_000)
-	put(t, open(t, "s3://"+bucket, server.Options()), "x", content)
-	var n atomic.Int32
-	opts := server.Options()
-	opts.Endpoint = proxy(t, server, func(r *http.Response) bool {
-		if r.Request.Method == http.MethodGet && n.Add(1)%2 == 0 {
-			r.Body = struct {
-				io.Reader
-				io.Closer
-			}{io.MultiReader(io.LimitReader(r.Body, 50_000), iotest.ErrReader(io.ErrUnexpectedEOF)), r.Body}
-		}
-		return false
-	})
-	s := open(t, "s3://"+bucket, opts)
-	if _, err := storage.ReadAll(t.Context(), s, "x", 0); !errors.Is(err, storage.ErrTemporary) {
-		t.Errorf("a broken download: %v, want ErrTemporary", err)
-	}
-	n.Store(0)
-	data, err := storage.ReadAll(t.Context(), retry.New(s, retry.Options{First: time.Millisecond}), "x", 0)
-	if err != nil || string(data) != content {
-		t.Errorf("with retries: %d bytes, %v", len(data), err)
-	}
-}
-
 // Multipart uploads that fail, or lose, leave nothing that would be paid for.
 func aborts(t *testing.T, server *s3test.Server) {
 	bucket := server.Bucket(t)
 	s := open(t, "s3://"+bucket+"/t", server.Options())
-	put(t, s, "there", "x")
+	storagetest.Put(t, s, "there", "x")
 	broken := io.MultiReader(strings.NewReader(strings.Repeat("x", 30<<20)), iotest.ErrReader(io.ErrUnexpectedEOF))
 	if _, err := s.Put(t.Context(), "broken", broken, storage.PutOptions{}); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("put of a broken body: %v", err)
@@ -170,35 +87,12 @@ func aborts(t *testing.T, server *s3test.Server) {
 	}
 }
 
-func changed(t *testing.T, server *s3test.Server) {
-	s := server.Store(t)
-	put(t, s, "x", strings.Repeat("a", 100_000))
-	o, err := s.Open(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	put(t, s, "x", strings.Repeat("b", 100_000))
-	if _, err := o.ReadAt(t.Context(), make([]byte, 10), 90_000); !errors.Is(err, storage.ErrChanged) {
-		t.Errorf("read of a replaced object: %v, want ErrChanged", err)
-	}
-	put(t, s, "x", "short")
-	if _, err := o.ReadAt(t.Context(), make([]byte, 10), 90_000); !errors.Is(err, storage.ErrChanged) {
-		t.Errorf("read of a shortened object: %v, want ErrChanged", err)
-	}
-	if err := s.Delete(t.Context(), "x"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := o.ReadAt(t.Context(), make([]byte, 10), 90_000); !errors.Is(err, storage.ErrNotExist) {
-		t.Errorf("read of a deleted object: %v, want ErrNotExist", err)
-	}
-}
-
 func copyInParts(t *testing.T, server *s3test.Server) {
 	opts := server.Options()
 	opts.CopyLimit = 5 << 20
 	s := open(t, "s3://"+server.Bucket(t)+"/ü +%", opts)
 	content := strings.Repeat("0123456789abcdef", 12<<20/16) + "tail"
-	put(t, s, "from ü", content)
+	storagetest.Put(t, s, "from ü", content)
 	if err := s.Copy(t.Context(), "from ü", "to"); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +121,7 @@ func foreignKeys(t *testing.T, server *s3test.Server) {
 		}
 	}
 	s := open(t, "s3://"+bucket+"/t/", server.Options())
-	put(t, s, "p/x", "x")
+	storagetest.Put(t, s, "p/x", "x")
 	for recursive, want := range map[bool]string{true: "p/x", false: "marker p"} {
 		var got []string
 		for info, err := range s.List(t.Context(), "", storage.ListOptions{Recursive: recursive}) {
