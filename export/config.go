@@ -86,6 +86,12 @@ type Config struct {
 	// KeepMeta keeps the _hoodie_ meta columns, in front.
 	KeepMeta bool
 
+	// Transformers change the rows that Filter leaves, meta columns among them, and which columns there are, before Columns and folders
+	// are looked for; by the names that transform.New takes, from left to right. A query sees all rows at once.
+	Transformers []string
+	// TransformerSQL is the query of SqlQueryBasedTransformer; TransformerStatements is what is in the file of SqlFileBasedTransformer.
+	TransformerSQL, TransformerStatements string
+
 	PartitionField string // columns, comma-separated; rows go to <field>=<value>/, the columns leave the files
 	Partitioner    string // "hoodie-partition-path[:column]", "fields:a,b", "expr:name = EXPRESSION; …" (see Expression), "none", or a name in Partitioners
 	// Partitioners are those of the program, by the names that Partitioner may have.
@@ -97,6 +103,7 @@ type Config struct {
 	Compression string
 	anyCodec    bool           // none was named
 	filter      predicate.Expr // of Filter; nil: every row
+	whole       bool           // the transformers want all rows at once
 	pack        int64          // bytes of a pack of inputs; 0: by the number of workers
 	Timestamps  Timestamps     // Parquet; default Int64
 	Zone        *time.Location `json:"-"` // in which JSON and CSV print timestamps; default UTC
@@ -185,7 +192,7 @@ func (c *Config) setDefaults() error {
 	if c.Partitioner == "none" {
 		c.Partitioner = ""
 	}
-	if err := c.setColumns(); err != nil {
+	if err := errors.Join(c.setColumns(), c.setTransformer()); err != nil {
 		return err
 	}
 	known := Compressions(c.Format)

@@ -37,11 +37,24 @@ func (j *job) planSource(ctx context.Context) error {
 		}
 		return nil
 	}
-	if j.layout, err = newLayout(&j.cfg, j.snap.Schema()); err != nil {
+	columns, err := j.cfg.outline(ctx, j.snap.Schema())
+	if err != nil {
+		return err
+	}
+	if j.layout, err = newLayout(&j.cfg, columns); err != nil {
 		return err
 	}
 	j.columns = j.layout.read()
 	return nil
+}
+
+// scan is how the rows of the table are read: with all columns where transformers see them.
+func (j *job) scan() read.ScanOptions {
+	o := read.ScanOptions{Columns: j.columns, Filter: j.cfg.filter}
+	if len(j.cfg.Transformers) > 0 {
+		o.Columns = nil
+	}
+	return o
 }
 
 // readings is how often a source is read anew because a cleaner was at work while its files were listed.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/sluicelake/sluice/engine"
 	"github.com/sluicelake/sluice/engine/local"
-	"github.com/sluicelake/sluice/hudi/read"
 )
 
 // Preview is what an export would do.
@@ -99,7 +98,7 @@ func (p *Preview) copies(j *job) error {
 
 // rows sums up an export of rows, file by file.
 func (p *Preview) rows(ctx context.Context, j *job) error {
-	reader, err := j.snap.Reader(read.ScanOptions{Columns: j.columns, Filter: j.cfg.filter})
+	reader, err := j.snap.Reader(j.scan())
 	if err != nil {
 		return err
 	}
@@ -119,6 +118,8 @@ func (p *Preview) rows(ctx context.Context, j *job) error {
 			p.Read.add(files, sl.Bytes())
 			var why string
 			switch {
+			case len(j.cfg.Transformers) > 0:
+				why = "rows are transformed"
 			case len(j.layout.names) > 0:
 				why = "rows go to folders"
 			case j.cfg.Format != Parquet:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -19,8 +20,6 @@ import (
 
 	"github.com/sluicelake/sluice/engine"
 	"github.com/sluicelake/sluice/hudi/encode"
-	"github.com/sluicelake/sluice/hudi/filegroup"
-	"github.com/sluicelake/sluice/hudi/read"
 	"github.com/sluicelake/sluice/orc"
 	"github.com/sluicelake/sluice/storage"
 )
@@ -100,28 +99,26 @@ func newSink(ctx context.Context, j *job, number int, scope engine.Scope) *sink 
 	return s
 }
 
-// drain writes all rows of the slices and returns the files. After an error nothing that is open stays.
-func (s *sink) drain(r *read.Reader, slices []filegroup.Slice, rows func(int64)) (files []wrote, err error) {
+// drain writes all batches, which have the given columns, and returns the files. After an error nothing that is open stays.
+func (s *sink) drain(columns *arrow.Schema, batches iter.Seq2[arrow.RecordBatch, error], rows func(int64)) (files []wrote, err error) {
 	defer func() {
 		if closeErr := s.abort(); err == nil {
 			err = closeErr
 		}
 	}()
-	for _, sl := range slices {
-		for batch, err := range r.Scan(s.ctx, sl) {
-			if err != nil {
-				return nil, err
-			}
-			err = s.write(batch)
-			rows(batch.NumRows())
-			batch.Release()
-			if err != nil {
-				return nil, err
-			}
+	for batch, err := range batches {
+		if err != nil {
+			return nil, err
+		}
+		err = s.write(batch)
+		rows(batch.NumRows())
+		batch.Release()
+		if err != nil {
+			return nil, err
 		}
 	}
 	if s.groups == nil && s.parts == 0 { // no row: the file still says what the columns are
-		if err := s.begin(columnsOf(r.Schema(), len(s.job.layout.keep))); err != nil {
+		if err := s.begin(columnsOf(columns, len(s.job.layout.keep))); err != nil {
 			return nil, err
 		}
 	}

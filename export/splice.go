@@ -40,7 +40,9 @@ type candidate struct {
 }
 
 // splices reports whether files of this export can be copied at all.
-func (j *job) splices() bool { return j.cfg.Format == Parquet && len(j.layout.names) == 0 }
+func (j *job) splices() bool {
+	return j.cfg.Format == Parquet && len(j.layout.names) == 0 && len(j.cfg.Transformers) == 0
+}
 
 // run copies what can be copied of the slices and gives back the rest.
 func (s *splicing) run(ctx context.Context, slices []filegroup.Slice) (rest []filegroup.Slice, err error) {

@@ -76,6 +76,7 @@ func (c *Config) arguments(source string) map[string]string {
 		all["with-metadata"] = "true"
 	}
 	all["columns"], all["filter"] = strings.Join(c.Columns, ","), c.Filter
+	all["transformer-class"], all["transformer-sql"], all["transformer-sql-file"] = strings.Join(c.Transformers, ","), c.TransformerSQL, c.TransformerStatements
 	if c.SmallRowGroup != DefaultSmallRowGroup {
 		all["small-row-group"] = strconv.FormatInt(c.SmallRowGroup, 10)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sluicelake/sluice/engine"
 	"github.com/sluicelake/sluice/hudi/filegroup"
-	"github.com/sluicelake/sluice/hudi/read"
 	"github.com/sluicelake/sluice/orc"
 	"github.com/sluicelake/sluice/storage"
 )
@@ -99,7 +98,7 @@ type pack struct {
 }
 
 func (j *job) rowTasks(workers int) ([]engine.Task, error) {
-	reader, err := j.snap.Reader(read.ScanOptions{Columns: j.columns, Filter: j.cfg.filter})
+	reader, err := j.snap.Reader(j.scan())
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +122,7 @@ func (j *job) rowTasks(workers int) ([]engine.Task, error) {
 	var cost int64
 	for _, s := range slices {
 		size := s.Bytes() + openCost
-		if len(packs) == 0 || cost+size/2 > limit { // half over: a small last pack would be a small last file
+		if len(packs) == 0 || !j.cfg.whole && cost+size/2 > limit { // half over: a small last pack would be a small last file
 			packs = append(packs, pack{Number: len(packs)})
 			cost = 0
 		}
@@ -155,11 +154,11 @@ func (j *job) rowsTask(ctx context.Context, task engine.Task, scope engine.Scope
 	if err := json.Unmarshal(task.Spec, &p); err != nil {
 		return nil, stats, err
 	}
-	reader, err := j.snap.Reader(read.ScanOptions{
-		Columns: j.columns, Filter: j.cfg.filter, Memory: scope.Memory / 2, TempDir: scope.TempDir,
-		Progress: func(bytes int64) { stats.BytesRead += bytes; scope.Progress(0, bytes) },
-		Warn:     func(text string) { j.observe(engine.Noted{Text: text}) },
-	})
+	opts := j.scan()
+	opts.Memory, opts.TempDir = scope.Memory/2, scope.TempDir
+	opts.Progress = func(bytes int64) { stats.BytesRead += bytes; scope.Progress(0, bytes) }
+	opts.Warn = func(text string) { j.observe(engine.Noted{Text: text}) }
+	reader, err := j.snap.Reader(opts)
 	if err != nil {
 		return nil, stats, err
 	}
@@ -172,7 +171,11 @@ func (j *job) rowsTask(ctx context.Context, task engine.Task, scope engine.Scope
 		}
 		done.Copied, done.Decoded = s.copied, s.why
 	}
-	files, err := out.drain(reader, rest, func(rows int64) { stats.Rows += rows; scope.Progress(rows, 0) })
+	columns, batches, err := j.rows(ctx, reader, rest, scope)
+	if err != nil {
+		return nil, stats, err
+	}
+	files, err := out.drain(columns, batches, func(rows int64) { stats.Rows += rows; scope.Progress(rows, 0) })
 	if errors.Is(err, orc.ErrUnsupported) { // a value that ORC has no form for: another try can't help
 		err = fmt.Errorf("%w: %w; choose another output format", engine.ErrRefused, err)
 	}

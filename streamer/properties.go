@@ -1,9 +1,11 @@
 package streamer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -15,6 +17,7 @@ import (
 	"github.com/sluicelake/sluice/hudi/config"
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/open"
+	"github.com/sluicelake/sluice/streamer/transform"
 )
 
 // NoProps is the --props of the original that stands for none.
@@ -175,17 +178,15 @@ func besides(file, path string) string {
 	return strings.TrimSuffix(folder, "/") + "/" + path
 }
 
+// openText opens the file of a SQL transformer, which may lie in any store.
+func openText(ctx context.Context, url string) (io.ReadCloser, error) {
+	text, err := readURL(ctx, url, transform.MaxSQLFile)
+	return io.NopCloser(bytes.NewReader(text)), err
+}
+
 // readURL reads a small file.
 func readURL(ctx context.Context, url string, most int64) ([]byte, error) {
-	folder, name, err := open.Split(url)
-	if err != nil {
-		return nil, err
-	}
-	store, err := open.Store(ctx, folder, open.Options{})
-	if err != nil {
-		return nil, err
-	}
-	text, err := storage.ReadAll(ctx, store, name, most)
+	text, err := open.ReadFile(ctx, url, most)
 	if errors.Is(err, storage.ErrNotExist) {
 		return nil, fmt.Errorf("File %s does not exist: %w", url, fs.ErrNotExist) //nolint:revive,staticcheck // the original's text
 	}

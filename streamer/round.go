@@ -131,7 +131,7 @@ func (s *Streamer) newTransformer() error {
 		return nil
 	}
 	var err error
-	s.change, err = transform.New(s.Transformers, s.props, transform.Options{Memory: s.Memory / 2, TempDir: s.TempDir})
+	s.change, err = transform.New(s.Transformers, s.props, transform.Options{Memory: s.Memory / 2, TempDir: s.TempDir, Open: openText})
 	if errors.Is(err, transform.ErrConfig) {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}

@@ -17,11 +17,12 @@ import (
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/count"
 	"github.com/sluicelake/sluice/storage/open"
+	"github.com/sluicelake/sluice/streamer/transform"
 )
 
 func (a *app) exportCommand() *cobra.Command {
 	var c export.Config
-	var format, rows, prefix, zone, timestamps, parallelism string
+	var format, rows, prefix, zone, timestamps, parallelism, sqlFile string
 	var on engineFlags
 	var dry dryRun
 	cmd := &cobra.Command{
@@ -46,6 +47,8 @@ arguments is refused, and so is one into a target where another is at work. --ov
       --output-partition-field region --query-type snapshot --as-of "2026-11-29 10:00:00"
   sluice export --source-base-path /data/orders --target-output-path /out/orders --output-format parquet \
       --columns id,qty,at --filter "qty > 5" --output-partitioner 'expr:date = _hoodie_partition_path' --verify --manifest target
+  sluice export --source-base-path /data/orders --target-output-path /out/totals --output-format csv \
+      --transformer-class SqlQueryBasedTransformer --transformer-sql "SELECT region, sum(qty) AS qty FROM <SRC> GROUP BY region"
   sluice export --source-base-path s3://lake/orders --target-output-path s3://backup/orders --output-format parquet \
       --engine spark --master yarn -- --num-executors 20 --conf spark.executor.cores=2`,
 		Args:        on.words(noWords),
@@ -71,6 +74,13 @@ arguments is refused, and so is one into a target where another is at work. --ov
 			if c.Parallelism, err = strconv.Atoi(parallelism); err != nil {
 				return usagef(`"-pl": couldn't convert %q to an integer`, parallelism)
 			}
+			if sqlFile != "" {
+				text, err := open.ReadFile(cmd.Context(), sqlFile, transform.MaxSQLFile)
+				if err != nil {
+					return fmt.Errorf("--transformer-sql-file: %w", err)
+				}
+				c.TransformerStatements = string(text)
+			}
 			return a.runExport(cmd.Context(), c, on, dry)
 		},
 	}
@@ -81,6 +91,9 @@ arguments is refused, and so is one into a target where another is at work. --ov
 	f.StringSliceVar(&c.Columns, "columns", nil, "columns of the files in this order, comma-separated; default all but the meta columns")
 	f.StringVar(&c.Filter, "filter", "", "only rows for which this is true, in SQL: comparisons, in, like 'x%', is null, between, and, or, not")
 	f.BoolVar(&c.KeepMeta, "keep-meta", false, "keep the _hoodie_ meta columns, in front of the others")
+	f.StringSliceVar(&c.Transformers, "transformer-class", nil, "change the rows first, as in sluice streamer: SqlQueryBasedTransformer, SqlFileBasedTransformer, FlatteningTransformer, AWSDmsTransformer, several comma-separated; they see the meta columns too, and a query sees all rows at once")
+	f.StringVar(&c.TransformerSQL, "transformer-sql", "", "query of SqlQueryBasedTransformer, in Spark's SQL; the table is <SRC>")
+	f.StringVar(&sqlFile, "transformer-sql-file", "", "file of SqlFileBasedTransformer: statements, separated by semicolons, of which the last gives the rows")
 	f.StringVar(&c.PartitionField, "output-partition-field", "", "columns, comma-separated, by whose values the files are put into folders <column>=<value>")
 	f.StringVar(&c.Partitioner, "output-partitioner", "", "hoodie-partition-path[:<column>] keeps the table's own partitions; fields:<a>,<b> takes several columns; expr:<name> = <expression> computes (columns and meta columns are variables)")
 	f.StringVar(&parallelism, "parallelism", "0", "tasks at once (-pl); 0 means one for each CPU")

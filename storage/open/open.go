@@ -126,6 +126,19 @@ func Scheme(url string) string {
 	return ""
 }
 
+// ReadFile reads a small file at a path or URL, of at most so many bytes.
+func ReadFile(ctx context.Context, url string, most int64) ([]byte, error) {
+	folder, name, err := Split(url)
+	if err != nil {
+		return nil, err
+	}
+	store, err := Store(ctx, folder, Options{})
+	if err != nil {
+		return nil, err
+	}
+	return storage.ReadAll(ctx, store, name, most)
+}
+
 // Split parts the URL of an object or folder into the URL of its folder and its name there, so that
 // Store(parent).Open(base) opens it: "s3://b/x/y.parquet" gives "s3://b/x" and "y.parquet", "y.parquet" gives "." and
 // "y.parquet". A slash at the end does not count. The root of a bucket or file system has no name: that is an error.

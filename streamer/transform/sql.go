@@ -14,8 +14,8 @@ import (
 // sourceName is what <SRC> becomes in a statement: an identifier, so that <SRC>.column works too.
 const sourceName = "hoodie_src_tmp_table"
 
-// maxSQLFile bounds the file of SqlFileBasedTransformer.
-const maxSQLFile = 16 << 20
+// MaxSQLFile bounds the file of SqlFileBasedTransformer, in bytes.
+const MaxSQLFile = 16 << 20
 
 // SQL runs Spark SQL over the rows of a round (tools C.9). The rows are gathered in an embedded DuckDB, which spills to
 // Options.TempDir beyond Options.Memory; the result streams out. Every Apply has a database of its own.
@@ -85,12 +85,12 @@ func (t *SQL) read(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: SQL file %s: %w", ErrConfig, t.file, err)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxSQLFile+1))
+	text, err := io.ReadAll(io.LimitReader(f, MaxSQLFile+1))
 	if closing := f.Close(); err == nil {
 		err = closing
 	}
-	if err == nil && len(text) > maxSQLFile {
-		err = fmt.Errorf("it has more than %d bytes", maxSQLFile)
+	if err == nil && len(text) > MaxSQLFile {
+		err = fmt.Errorf("it has more than %d bytes", MaxSQLFile)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%w: SQL file %s: %w", ErrConfig, t.file, err)

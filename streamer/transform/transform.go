@@ -15,6 +15,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -235,6 +236,17 @@ func (p properties) need(key string) (string, error) {
 		return v, nil
 	}
 	return "", fmt.Errorf("%w: Property %s not found", ErrConfig, key)
+}
+
+// PerRow reports whether a transformer looks at each row by itself: then the rows may be given to it in parts, in any order.
+func PerRow(t Transformer) bool {
+	switch t := t.(type) {
+	case Identity, Flatten, AWSDms, *AddColumns:
+		return true
+	case Chain:
+		return !slices.ContainsFunc(t, func(t Transformer) bool { return !PerRow(t) })
+	}
+	return false
 }
 
 // Chain applies transformers left to right; each one gets the schema that the one before it gives.
