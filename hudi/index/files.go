@@ -63,7 +63,49 @@ func (l *lookup) files(ctx context.Context) (*Tags, error) {
 	if err := l.run(ctx, asked); err != nil {
 		return nil, err
 	}
+	if l.o.Logged != nil {
+		for i := range l.slices {
+			if home, ok := l.set.homeOf(l.slices[i].Partition); ok && len(l.slices[i].Logs) > 0 {
+				if err := l.logged(ctx, i, home); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
 	return l.tags(), nil
+}
+
+// logged adds the keys that log files have brought into a file group.
+func (l *lookup) logged(ctx context.Context, slice int, home int32) (err error) {
+	columns := keyColumn()
+	if l.o.Virtual != nil {
+		if columns, err = l.virtualColumns(); err != nil {
+			return err
+		}
+	}
+	known := newRowSet(l.set.keys.Len(), nil)
+	for _, m := range l.found[slice] {
+		known.add(m.head)
+	}
+	for batch, err := range l.o.Logged(ctx, l.slices[slice], columns) {
+		if err != nil {
+			return err
+		}
+		keys, release, err := l.keysOf(batch)
+		if err != nil {
+			batch.Release()
+			return err
+		}
+		for i := range keys.Len() {
+			if head := l.set.find(keys.Value(i), home); head >= 0 && !known.has(head) {
+				known.add(head)
+				l.found[slice] = append(l.found[slice], match{head: head, row: InLog})
+			}
+		}
+		release()
+		batch.Release()
+	}
+	return nil
 }
 
 // task is one base file to look into for the keys in rows (first rows of their keys, sorted by key).
@@ -265,10 +307,12 @@ type rowSet []uint64
 func newRowSet(n int, rows []int32) rowSet {
 	s := make(rowSet, (n+63)/64)
 	for _, r := range rows {
-		s[r/64] |= 1 << (r % 64)
+		s.add(r)
 	}
 	return s
 }
+
+func (s rowSet) add(r int32) { s[r/64] |= 1 << (r % 64) }
 
 func (s rowSet) has(r int32) bool { return s[r/64]&(1<<(r%64)) != 0 }
 

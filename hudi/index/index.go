@@ -9,6 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"math"
 	"strconv"
 	"strings"
 
@@ -71,7 +73,13 @@ type Options struct {
 	Memory   int64
 	// Base opens the files.
 	Base basefile.Options
+	// Logged gives the rows of a slice that has log files, merged with its base file, in the columns asked for. Nil: only base files
+	// are looked into, as Apache Hudi does, and a key that log files alone hold is not found.
+	Logged func(ctx context.Context, s filegroup.Slice, columns *arrow.Schema) iter.Seq2[arrow.RecordBatch, error]
 }
+
+// InLog is the row of a key that only log files of its file group hold.
+const InLog = math.MaxInt64
 
 // Set takes hoodie.index.type and hoodie.bloom.index.prune.by.ranges from a write configuration. The bucket rule is
 // [keygen.NewBucketRule]'s.
@@ -102,7 +110,7 @@ func (o *Options) Set(props *config.Properties) error {
 type Tags struct {
 	Key   []int32
 	Slice []int32
-	Row   []int64
+	Row   []int64 // or InLog
 	// Stats say what the lookup cost.
 	Stats Stats
 }
@@ -134,8 +142,8 @@ func (t *Tags) Location(i int, slices []filegroup.Slice) Location {
 // Lookup finds the keys of a batch whose first column is the record key (utf8) and whose second is the partition path (utf8, or a
 // dictionary of it, as a key generator makes them), in the slices of a table at one instant.
 //
-// Like Apache Hudi's it looks into base files only: keys that are stored in log files alone are not found, except by the BUCKET index.
-// (So hand in slices with the newest base file of a group, a pending compaction or not, as [filegroup.Snapshot] gives them.)
+// Like Apache Hudi's it looks into base files only, unless Options.Logged is given: keys that are stored in log files alone, as Flink and
+// the BUCKET, INMEMORY and HBASE indexes leave them, are not found, except by the BUCKET index. (So hand in slices with the newest base file of a group, a pending compaction or not, as [filegroup.Snapshot] gives them.)
 // Which file a key is found in is decided as there: BLOOM trusts key range and filter of the footer; a file without filter
 // is read. Partitions are those of the folders.
 func Lookup(ctx context.Context, store storage.Store, slices []filegroup.Slice, keys arrow.RecordBatch, o Options) (*Tags, error) {

@@ -3,6 +3,7 @@ package operation
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -13,6 +14,7 @@ import (
 	"github.com/sluicelake/sluice/hudi/filegroup"
 	"github.com/sluicelake/sluice/hudi/index"
 	"github.com/sluicelake/sluice/hudi/keygen"
+	"github.com/sluicelake/sluice/hudi/read"
 	"github.com/sluicelake/sluice/internal/gather"
 	"github.com/sluicelake/sluice/internal/shuffle"
 )
@@ -89,10 +91,39 @@ func (j *job) newRouted() (*routed, error) {
 		}
 	}
 	j.index.Base.Alloc = j.Alloc
+	if j.cfg.Type == config.MergeOnRead {
+		j.index.Logged = j.logged
+	}
 	fields := append(slices.Clone(j.slim.Fields()), arrow.Field{Name: rowColumn, Type: arrow.PrimitiveTypes.Int64})
 	r.inserts = shuffle.New(j.slim, r.options(false))
 	r.updates = shuffle.New(arrow.NewSchema(fields, nil), r.options(true))
 	return r, nil
+}
+
+// logged reads the rows of a slice with log files. Apache Hudi's indexes of base files do not see keys that are in log files alone: a
+// row of such a key would get a second identity.
+func (j *job) logged(ctx context.Context, s filegroup.Slice, columns *arrow.Schema) iter.Seq2[arrow.RecordBatch, error] {
+	failed := func(err error) iter.Seq2[arrow.RecordBatch, error] {
+		return func(yield func(arrow.RecordBatch, error) bool) { yield(nil, err) }
+	}
+	if j.merged == nil {
+		src, err := read.Load(ctx, j.store, read.Options{Zone: j.Zone})
+		if err != nil {
+			return failed(err)
+		}
+		if j.merged, err = src.Plan(ctx, read.Query{Mode: filegroup.Snapshot}); err != nil {
+			return failed(err)
+		}
+	}
+	o := read.ScanOptions{Alloc: j.Alloc, Memory: j.Memory / 6, TempDir: j.TempDir}
+	for _, f := range columns.Fields() {
+		o.Columns = append(o.Columns, f.Name)
+	}
+	r, err := j.merged.Reader(o)
+	if err != nil {
+		return failed(err)
+	}
+	return r.Scan(ctx, s)
 }
 
 // options of the two stores: updates are sorted by the row that they are for.

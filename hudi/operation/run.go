@@ -13,6 +13,7 @@ import (
 	"github.com/sluicelake/sluice/hudi/filegroup"
 	"github.com/sluicelake/sluice/hudi/keygen"
 	"github.com/sluicelake/sluice/hudi/merge"
+	"github.com/sluicelake/sluice/hudi/read"
 	"github.com/sluicelake/sluice/hudi/schema"
 	"github.com/sluicelake/sluice/hudi/timeline"
 	"github.com/sluicelake/sluice/hudi/write"
@@ -79,6 +80,7 @@ type job struct {
 	inPart map[int32][]int32 // slots by partition
 	listed map[string]bool   // partitions whose slots are known
 	fenced map[filegroup.Group]string
+	merged *read.Plan // the table as it is, logs merged; nil until a slice with log files is looked into
 
 	stats  *collector
 	result Result

@@ -24,7 +24,7 @@ var floors = map[string]int{
 	"cmd": 5, "server": 5, "notebook": 5,
 }
 
-var support = []string{"interop", "bench", "internal/fixture", "internal/floors", "internal/lakemodel"}
+var support = []string{"interop", "bench", "internal/fixture", "internal/floors", "internal/foreign", "internal/lakemodel"}
 
 // shared lists internal packages that any floor may use: they know nothing of the project.
 var shared = []string{"internal/"}

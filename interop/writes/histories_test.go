@@ -55,7 +55,7 @@ func oneHistory(t *testing.T, seed uint64) {
 	everyone(t, w, dir, "after our history")
 
 	if why := h.Foreign(); why == "" {
-		foreign(t, w, dir, more.ForeignTurn())
+		theirTurn(t, w, dir, more.ForeignTurn())
 		everyone(t, w, dir, "after Spark's turn")
 	} else {
 		t.Logf("no turn of Spark's: %s", why)
@@ -69,8 +69,8 @@ func oneHistory(t *testing.T, seed uint64) {
 	everyone(t, w, dir, "after our second turn")
 }
 
-// foreign lets Spark do steps. On every other pair of seeds it makes a metadata table, which our next write has to remove.
-func foreign(t *testing.T, w *lakemodel.Writer, dir string, steps []lakemodel.Step) {
+// theirTurn lets Spark do steps. On every other pair of seeds it makes a metadata table, which our next write has to remove.
+func theirTurn(t *testing.T, w *lakemodel.Writer, dir string, steps []lakemodel.Step) {
 	t.Helper()
 	h := w.History
 	s := spark.Hudi(t, h.Release())
