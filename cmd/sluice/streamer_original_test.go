@@ -385,7 +385,7 @@ func TestStreamerOriginal(t *testing.T) {
 			29: {why: "so is a partition column; the original puts all rows into one partition for nulls", code: exitFailed, text: "field nopart of hoodie.datasource.write.partitionpath.field is not in the records"},
 		},
 		"schema_change": {
-			3: {why: "refused, in other words", code: exitFailed, text: "column qty (int in the table) is missing from the rows"},
+			3: {why: "refused, in other words", code: exitFailed, text: "column qty (int) is in the table and missing from the rows"},
 			4: {why: "the same, of the file that is still there", code: exitFailed, text: "4.parquet has no column qty"},
 		},
 		"schema_change_reconcile": {

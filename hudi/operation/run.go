@@ -185,6 +185,9 @@ func (j *job) schemaAfter(table *schema.Type) (*schema.Type, error) {
 	if j.data, err = schema.Reconcile(table, given, j.reconcile); err != nil {
 		return nil, err
 	}
+	for _, change := range schema.Changes(table, j.data) {
+		j.tell(Warned{"column " + change})
+	}
 	return j.withoutDropped(j.data), nil
 }
 

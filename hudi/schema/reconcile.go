@@ -73,7 +73,7 @@ var ErrReconcile = errors.New("the rows do not fit the table")
 //     fixed), fixed types are named "<record>.<path>.fixed", documentation of the rows replaces the table's
 //     where they have any and no option keeps the table's columns.
 //
-// An error wraps [ErrReconcile] and says of every column that does not fit which it is, both types, and what helps.
+// [Changes] tells which types became other ones. An error wraps [ErrReconcile] and says of every column that does not fit which it is, both types, and what helps.
 func Reconcile(table, rows *Type, o ReconcileOptions) (*Type, error) {
 	r := reconciler{ReconcileOptions: o}
 	var out *Type
@@ -90,15 +90,57 @@ func Reconcile(table, rows *Type, o ReconcileOptions) (*Type, error) {
 	default:
 		out = r.record(WithoutMeta(table), WithoutMeta(rows), place{})
 	}
-	if r.problems != nil {
-		return nil, fmt.Errorf("%w: %s", ErrReconcile, strings.Join(r.problems, "; "))
+	if problems := r.all(); problems != nil {
+		return nil, fmt.Errorf("%w: %s", ErrReconcile, strings.Join(problems, "; "))
 	}
 	return nameFixed(out), nil
+}
+
+// Changes says of each column of before, at every depth, whose type is another one after: "qty is string now, it was long".
+func Changes(before, after *Type) (out []string) {
+	var walk func(path string, a, b *Type)
+	walk = func(path string, a, b *Type) {
+		a, _ = a.value()
+		b, _ = b.value()
+		switch {
+		case a == nil || b == nil:
+		case a.Kind == Record && b.Kind == Record:
+			for _, f := range a.Fields {
+				if g, ok := b.Field(f.Name); ok {
+					walk(strings.TrimPrefix(path+"."+f.Name, "."), f.Type, g.Type)
+				}
+			}
+		case a.Kind == Array && b.Kind == Array:
+			walk(path+".element", a.Items, b.Items)
+		case a.Kind == Map && b.Kind == Map:
+			walk(path+".value", a.Items, b.Items)
+		case a.describe() != b.describe():
+			out = append(out, fmt.Sprintf("%s is %s now, it was %s", path, b.describe(), a.describe()))
+		}
+	}
+	if before != nil && after != nil {
+		walk("", before, after)
+	}
+	return out
 }
 
 type reconciler struct {
 	ReconcileOptions
 	problems []string
+	absent   []string // columns that the rows lack, with their types
+}
+
+// all are the problems, those that have one remedy as one.
+func (r *reconciler) all() []string {
+	if r.absent == nil {
+		return r.problems
+	}
+	columns, is, them := "column ", " is", "it"
+	if len(r.absent) > 1 {
+		columns, is, them = "columns ", " are", "them"
+	}
+	return append([]string{fmt.Sprintf("%s%s%s in the table and missing from the rows: add %[4]s, set %[5]s=true to fill %[4]s with null, or %[6]s=true to drop %[4]s from the table",
+		columns, strings.Join(r.absent, ", "), is, them, keyNulls, keyDrop)}, r.problems...)
 }
 
 // keeps: the table's columns stay as they are, whatever the rows have.
@@ -207,7 +249,7 @@ func (r *reconciler) missing(f *Field, p place) (Field, bool) {
 	case !r.keeps() && r.AllowDrop:
 		return out, false
 	case !r.keeps():
-		r.refuse(p, "(%s in the table) is missing from the rows: add it to them, set %s=true to fill it with null, or %s=true to drop it from the table", f.Type.describe(), keyNulls, keyDrop)
+		r.absent = append(r.absent, p.path+" ("+f.Type.describe()+")")
 	case out.Type.holdsNull() || out.Default != nil:
 	case r.NullForMissing:
 		out.relax()

@@ -398,7 +398,10 @@ func TestReconcileErrors(t *testing.T) {
 		want        string
 	}{
 		{id + `,{"name":"a","type":["null","long"]}`, id, schema.ReconcileOptions{},
-			"the rows do not fit the table: column a (long in the table) is missing from the rows: add it to them, set hoodie.write.set.null.for.missing.columns=true to fill it with null, or hoodie.datasource.write.schema.allow.auto.evolution.column.drop=true to drop it from the table"},
+			"the rows do not fit the table: column a (long) is in the table and missing from the rows: add it, set hoodie.write.set.null.for.missing.columns=true to fill it with null, or hoodie.datasource.write.schema.allow.auto.evolution.column.drop=true to drop it from the table"},
+		{id + `,{"name":"a","type":"long"},{"name":"b","type":{"type":"array","items":"int"}}`, `{"name":"id","type":"bytes"},{"name":"c","type":"int"}`, schema.ReconcileOptions{},
+			"the rows do not fit the table: columns a (long), b (array of int) are in the table and missing from the rows: add them, set hoodie.write.set.null.for.missing.columns=true to fill them with null, or hoodie.datasource.write.schema.allow.auto.evolution.column.drop=true to drop them from the table; " +
+				"column c is new and required (int in the rows), but older rows of the table have no value: make it nullable, give it a default, or set hoodie.write.set.null.for.missing.columns=true"},
 		{id + `,{"name":"a","type":"long"}`, id, schema.ReconcileOptions{KeepMissing: true},
 			"the rows do not fit the table: column a (long in the table) is required and missing from the rows: add it to them, or set hoodie.write.set.null.for.missing.columns=true to make it nullable"},
 		{id + `,{"name":"a","type":{"type":"array","items":["null","boolean"]}},{"name":"b","type":"bytes"}`, id + `,{"name":"a","type":{"type":"array","items":["null","long"]}},{"name":"b","type":"int"}`, schema.ReconcileOptions{},
@@ -486,4 +489,25 @@ func FuzzReconcile(f *testing.F) {
 		}
 		reconcile(t, a, b, schema.ReconcileOptions{KeepMissing: keep, NullForMissing: nulls, AllowDrop: drop})
 	})
+}
+
+func TestChanges(t *testing.T) {
+	parse := func(fields string) *schema.Type {
+		s, err := schema.Parse([]byte(`{"type":"record","name":"r","fields":[` + fields + `]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	before := parse(`{"name":"a","type":["null","long"]},{"name":"b","type":{"type":"array","items":{"type":"record","name":"e","fields":[{"name":"c","type":"int"}]}}},
+		{"name":"m","type":{"type":"map","values":"float"}},{"name":"gone","type":"int"}`)
+	after := parse(`{"name":"a","type":["null","string"]},{"name":"b","type":{"type":"array","items":{"type":"record","name":"e","fields":[{"name":"c","type":["null","long"]}]}}},
+		{"name":"m","type":{"type":"map","values":"double"}},{"name":"new","type":["null","int"]}`)
+	want := []string{"a is string now, it was long", "b.element.c is long now, it was int", "m.value is double now, it was float"}
+	if got := schema.Changes(before, after); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := schema.Changes(before, before); got != nil {
+		t.Errorf("%q of a table that stays as it is", got)
+	}
 }
