@@ -393,7 +393,7 @@ func (m *Maker) unique(all []rows.Row) []rows.Row {
 		key := m.config.RecordKey(r)
 		twice := seen[key]
 		seen[key] = true
-		return twice
+		return twice || m.twin(r)
 	})
 }
 
@@ -429,6 +429,11 @@ func (m *Maker) Turn() []Step {
 	return []Step{m.take(m.upsert()), m.take(m.remove())}
 }
 
+// twin: the key of a row is stored more than once.
+func (m *Maker) twin(r rows.Row) bool {
+	return len(m.table.find(Stored{Key: m.config.RecordKey(r), Partition: m.config.PartitionPath(r)})) > 1
+}
+
 // Foreign says why Spark can't change the table of a history; empty when it can.
 func (h *History) Foreign() string {
 	for _, s := range h.Steps {
@@ -438,12 +443,22 @@ func (h *History) Foreign() string {
 			}
 		}
 	}
+	if c := h.Config; c.OrderingType == "decimal" && h.Release() == "1.2.0" && (c.Payload == DefaultPayload || c.Payload == EventTime || c.Payload == PartialUpdate) {
+		return "1.2.0 can't compare decimals: GenericData$Fixed cannot be cast to class java.math.BigDecimal, also on tables of its own"
+	}
 	return ""
 }
 
+// PathsForNumbers: the partition column is a number, and the partition paths are texts made of it, which 0.15.0 takes for the column's
+// values and can't read.
+func (h *History) PathsForNumbers() bool {
+	return slices.Contains(h.Config.Partitions, "made") && h.Config.Clock.Type == "EPOCHMILLISECONDS"
+}
+
 // ForeignTurn is a Turn for another writer, without that about which releases of Apache Hudi differ: 1.2.0 keeps the last arrival
-// of a batch under OverwriteWithLatest and its kin, lets an older delete lose under EventTime (table format 6.6), and inserts a new row
-// whose Op is d.
+// of a batch under OverwriteWithLatest and its kin, lets an older delete lose under EventTime (table format 6.6), inserts a new row
+// whose Op is d, and changes one alone of the rows that one file holds of a key. A GLOBAL_BLOOM index looks into the partitions of the
+// batch alone, in all releases, when it is told to leave key ranges aside.
 func (m *Maker) ForeignTurn() []Step {
 	if m.config.Keygen == Keyless {
 		return m.Turn()
@@ -464,5 +479,17 @@ func (m *Maker) ForeignTurn() []Step {
 			r["Op"] = "D"
 		}
 	}
-	return []Step{m.take(s), m.take(m.remove())}
+	steps := []Step{m.take(s)}
+	gone := m.remove()
+	gone.Rows = slices.DeleteFunc(gone.Rows, m.twin)
+	steps = append(steps, m.take(gone))
+	for i := range steps {
+		if steps[i].Conf == nil {
+			steps[i].Conf = map[string]string{}
+		}
+		if m.config.Index == "GLOBAL_BLOOM" {
+			steps[i].Conf["hoodie.bloom.index.prune.by.ranges"] = "true"
+		}
+	}
+	return steps
 }
