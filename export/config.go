@@ -120,7 +120,8 @@ type Config struct {
 	SmallRowGroup int64
 	// Explain makes the export say, when it has ended, how many base files were copied as bytes and why others were decoded.
 	Explain bool
-	// Verify reads again what was written, before _SUCCESS comes.
+	// Verify reads again what was written, before _SUCCESS comes, and holds pages that are copied as bytes against their
+	// checksums also where a file system could copy them unseen.
 	Verify bool
 	// Manifest is where a Manifest is put as JSON: a path or URL, or InTarget. Empty: nowhere.
 	Manifest string

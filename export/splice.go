@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/sluicelake/sluice/engine"
 	"github.com/sluicelake/sluice/hudi/basefile"
@@ -26,17 +27,13 @@ type splicing struct {
 
 	copied int
 	why    map[string]int // base files that were not copied, by reason
-
-	writer *splice.Writer
-	shape  *splice.Projection // of the file that is open
-	body   *storage.Writer
-	passed int64 // bytes of the slice that is copied
 }
 
 // candidate is a base file that can be copied.
 type candidate struct {
-	file *splice.File
-	part *splice.Projection
+	slice filegroup.Slice
+	file  *splice.File
+	part  *splice.Projection
 }
 
 // splices reports whether files of this export can be copied at all.
@@ -52,9 +49,6 @@ func (s *splicing) run(ctx context.Context, slices []filegroup.Slice) (rest []fi
 			if c != nil {
 				err = errors.Join(err, c.file.Close())
 			}
-		}
-		if err != nil && s.body != nil {
-			s.body.Abort()
 		}
 	}()
 	s.why = map[string]int{}
@@ -73,17 +67,24 @@ func (s *splicing) run(ctx context.Context, slices []filegroup.Slice) (rest []fi
 	if err := s.leaveSmall(found); err != nil {
 		return nil, err
 	}
+	var alike []*candidate // for one file
 	for i, c := range found {
-		if c == nil {
+		switch {
+		case c == nil:
 			rest = append(rest, slices[i])
 			continue
+		case c.part.RowGroups() == 0: // without rows it gives nothing
+			s.done(c, 0)
+			continue
+		case len(alike) > 0 && !alike[0].part.Fits(c.part):
+			if err := s.write(ctx, alike); err != nil {
+				return nil, err
+			}
+			alike = nil
 		}
-		if err := s.copy(ctx, c); err != nil {
-			return nil, fmt.Errorf("partition %q, file group %s: %w", slices[i].Partition, slices[i].FileID, err)
-		}
-		s.done(c, slices[i])
+		alike = append(alike, c)
 	}
-	return rest, s.finish()
+	return rest, s.write(ctx, alike)
 }
 
 // joined is why files of small row groups are decoded.
@@ -125,7 +126,7 @@ func (s *splicing) look(ctx context.Context, sl filegroup.Slice) (*candidate, st
 		_ = f.Close() // read only: nothing to lose
 		return nil, reason
 	}
-	return &candidate{file: f, part: part}, ""
+	return &candidate{slice: sl, file: f, part: part}, ""
 }
 
 // leaveSmall leaves files of small row groups to the decoding path where that makes fewer of them: there are several, or
@@ -159,50 +160,41 @@ func (s *splicing) leaveSmall(found []*candidate) error {
 	return nil
 }
 
-// copy appends a file to the output that is open, or to the next one where that has another form. A file without rows gives
-// nothing.
-func (s *splicing) copy(ctx context.Context, c *candidate) error {
-	if c.part.RowGroups() == 0 {
+// write makes one file of those that are alike.
+func (s *splicing) write(ctx context.Context, alike []*candidate) error {
+	if len(alike) == 0 {
 		return nil
 	}
-	if s.shape != nil && !s.shape.Fits(c.part) {
-		if err := s.finish(); err != nil {
-			return err
-		}
-	}
-	if s.shape == nil {
-		s.shape = c.part
-		s.body = storage.Create(ctx, s.job.target, s.sink.next(c.part.Codec()), storage.PutOptions{})
-		o := splice.WriterOptions{Progress: func(n int64) { s.passed += n; s.scope.Progress(0, n) }}
+	var rows int64
+	name := s.sink.next(alike[0].part.Codec())
+	info, err := storage.PutFunc(ctx, s.job.target, name, storage.PutOptions{}, func(body io.Writer) error {
+		var passed int64 // bytes of the slice that is copied
+		o := splice.WriterOptions{Checksums: s.job.cfg.Verify, Progress: func(n int64) { passed += n; s.scope.Progress(0, n) }}
 		if !s.job.snap.Source().Store.Traits().Dirs {
 			o.ReadAhead = remoteReads
 		}
-		s.writer = splice.NewWriter(s.body, o)
+		w := splice.NewWriter(body, o)
+		for _, c := range alike {
+			if err := w.Append(ctx, c.part); err != nil {
+				return fmt.Errorf("partition %q, file group %s: %w", c.slice.Partition, c.slice.FileID, err)
+			}
+			s.done(c, passed)
+			passed = 0
+		}
+		rows = w.Rows()
+		return w.Close()
+	})
+	if err != nil {
+		return err
 	}
-	return s.writer.Append(ctx, c.part)
+	s.sink.done = append(s.sink.done, wrote{Name: info.Name, Size: info.Size, Rows: rows})
+	return nil
 }
 
 // done counts a slice that was copied. Its meta columns and footer were not read, but there is no more to come of it.
-func (s *splicing) done(c *candidate, sl filegroup.Slice) {
+func (s *splicing) done(c *candidate, passed int64) {
 	s.copied++
 	s.stats.Rows += c.part.Rows()
-	s.stats.BytesRead += sl.Bytes()
-	s.scope.Progress(c.part.Rows(), max(sl.Bytes()-s.passed, 0))
-	s.passed = 0
-}
-
-// finish completes the output that is open.
-func (s *splicing) finish() error {
-	if s.shape == nil {
-		return nil
-	}
-	s.shape = nil
-	if err := s.writer.Close(); err != nil {
-		return err
-	}
-	if err := s.body.Close(); err != nil {
-		return err
-	}
-	s.sink.done = append(s.sink.done, wrote{Name: s.body.Info().Name, Size: s.body.Info().Size, Rows: s.writer.Rows()})
-	return nil
+	s.stats.BytesRead += c.slice.Bytes()
+	s.scope.Progress(c.part.Rows(), max(c.slice.Bytes()-passed, 0))
 }

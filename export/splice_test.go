@@ -2,6 +2,7 @@ package export_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/sluicelake/sluice/hudi/encode"
 	"github.com/sluicelake/sluice/internal/fixture"
 	stores "github.com/sluicelake/sluice/storage/local"
+	"github.com/sluicelake/sluice/storage/mem"
 )
 
 // An export that copies column chunks has the rows of one that decodes every file: each kind of table that Apache Hudi wrote,
@@ -186,5 +188,44 @@ func TestDamagedSourceFailsTheExport(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(target); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// A byte that is wrong in a page is noticed where pages pass through the program. From file to file they do so with Verify alone;
+// without it the page goes on as it is, with the checksum that tells readers.
+func TestDamagedPages(t *testing.T) {
+	dir, _ := fixture.Spark(t, "cow_types_row_writer_1.2.0")
+	var bent int
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".parquet" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		text[1480] ^= 0x24 // in the values of a column
+		bent++
+		return os.WriteFile(path, text, 0o644)
+	})
+	if err != nil || bent == 0 {
+		t.Fatalf("%d files, %v", bent, err)
+	}
+	world := mem.New("world")
+	upload(t, dir, world, "source")
+	for _, c := range []struct {
+		name    string
+		config  export.Config
+		noticed bool
+	}{
+		{"on disk", export.Config{Source: dir, Target: filepath.Join(t.TempDir(), "out")}, false},
+		{"on disk, verified", export.Config{Source: dir, Target: filepath.Join(t.TempDir(), "out"), Verify: true}, true},
+		{"elsewhere", export.Config{Source: "/source", Target: "/out", Open: below(world)}, true},
+	} {
+		c.config.Format = export.Parquet
+		sum, err := export.Run(t.Context(), c.config, local.Options{Attempts: 1})
+		if noticed := errors.Is(err, basefile.ErrDamaged); noticed != c.noticed || !noticed && (err != nil || sum.Copied == 0) {
+			t.Errorf("%s: %v, %d copied", c.name, err, sum.Copied)
+		}
 	}
 }

@@ -54,7 +54,7 @@ type plan struct {
 }
 
 // planVersion changes with the meaning of tasks and names: what another version began is not finished but begun anew.
-const planVersion = 1
+const planVersion = 2
 
 // arguments are what makes two exports different ones, by the names of flags.
 func (c *Config) arguments(source string) map[string]string {

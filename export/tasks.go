@@ -110,26 +110,17 @@ func (j *job) rowTasks(workers int) ([]engine.Task, error) {
 	if j.plan.Pack == 0 {
 		j.plan.Pack = j.cfg.pack
 	}
+	if j.cfg.whole {
+		j.plan.Pack = total + 1
+	}
 	if j.plan.Pack == 0 {
 		most := int64(packBytes)
 		if len(j.layout.names) > 0 {
 			most = packFolders
 		}
-		j.plan.Pack = min(most, max(openCost, total/int64(workers)))
+		j.plan.Pack = packSize(total, most, int64(workers))
 	}
-	limit := j.plan.Pack
-	var packs []pack
-	var cost int64
-	for _, s := range slices {
-		size := s.Bytes() + openCost
-		if len(packs) == 0 || !j.cfg.whole && cost+size/2 > limit { // half over: a small last pack would be a small last file
-			packs = append(packs, pack{Number: len(packs)})
-			cost = 0
-		}
-		last := &packs[len(packs)-1]
-		last.Slices = append(last.Slices, s)
-		cost += size
-	}
+	packs := packed(slices, j.plan.Pack)
 	if len(packs) == 0 { // an empty table still gives one file, which says what its columns are
 		packs = append(packs, pack{})
 	}
@@ -146,6 +137,31 @@ func (j *job) rowTasks(workers int) ([]engine.Task, error) {
 		tasks[i] = engine.Task{ID: fmt.Sprintf("rows-%05d", i), Kind: taskRows, Cost: bytes, Spec: spec}
 	}
 	return tasks, nil
+}
+
+// packSize bounds packs so that each worker has as many as the others, and all end at about the same time.
+func packSize(total, most, workers int64) int64 {
+	n := (total + most - 1) / most
+	n += (workers - n%workers) % workers
+	return max(openCost, total/max(n, 1)+1)
+}
+
+// packed puts slices in their order into packs of about a size. The middle of a slice tells the pack, so that what one has too
+// much the next one has less.
+func packed(slices []filegroup.Slice, size int64) (packs []pack) {
+	var before, last int64
+	for _, s := range slices {
+		cost := s.Bytes() + openCost
+		at := (before + cost/2) / size
+		if len(packs) == 0 || at > last {
+			packs = append(packs, pack{Number: len(packs)})
+			last = at
+		}
+		p := &packs[len(packs)-1]
+		p.Slices = append(p.Slices, s)
+		before += cost
+	}
+	return packs
 }
 
 func (j *job) rowsTask(ctx context.Context, task engine.Task, scope engine.Scope) (json.RawMessage, engine.Stats, error) {

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// CopierFrom is a Store that can copy objects of other stores of its service (other buckets, other folders) without their
-// bytes passing through this process. Use it through CopyBetween.
+// CopierFrom is a Store that can copy objects of other stores of its service (other buckets, other folders; the file system of
+// this machine is one) without their bytes passing through this process. Use it through CopyBetween.
 type CopierFrom interface {
 	// CopyFrom copies the object from of source to the object to of this store, replacing it, whole or not at all, and
 	// describes it (Info.Token may be missing). The source is a back end as Locate finds it. Where it is of another service
@@ -62,7 +62,7 @@ func copyByServer(ctx context.Context, source Store, from string, target Store, 
 		return Info{}, err
 	}
 	if _, able := end.(CopierFrom); !able {
-		return Info{}, errors.ErrUnsupported // a folder of this machine is of no service; it need not even be asked
+		return Info{}, errors.ErrUnsupported // its service copies nothing; it need not even be asked
 	}
 	return CopyFromBelow(ctx, target, end, name, to)
 }
@@ -83,4 +83,20 @@ func copyByBytes(ctx context.Context, source Store, from string, target Store, t
 			Err: fmt.Errorf("%d bytes arrived of the %d of %s", info.Size, o.Size(), Join(source.URL(), from))}
 	}
 	return info, nil
+}
+
+// RangeWriter is a writer of PutFunc that can take bytes of other objects of its service without their passing through this
+// process. Use it through RangesOf.
+type RangeWriter interface {
+	// RangesOf gives what appends a range of an object, or fails. It is nil where the object is of another service, or a layer
+	// hides which.
+	RangesOf(from Object) func(ctx context.Context, r Range) error
+}
+
+// RangesOf gives what appends a range of an object to a writer; nil: the bytes are to be read and written.
+func RangesOf(w io.Writer, from Object) func(ctx context.Context, r Range) error {
+	if ranges, ok := w.(RangeWriter); ok {
+		return ranges.RangesOf(from)
+	}
+	return nil
 }

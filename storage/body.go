@@ -13,12 +13,16 @@ import (
 
 // CheckedBody is body as a back end must read it: it fails when ctx ends, and, with a size above 0, when the body does not
 // hold exactly size bytes. Every back end stores nothing when a read fails, so a cut body never becomes an object.
-// A nil body is empty.
+// A nil body is empty. The body of PutFunc stays an io.WriterTo.
 func CheckedBody(ctx context.Context, body io.Reader, size int64) io.Reader {
 	if body == nil {
 		body = bytes.NewReader(nil)
 	}
-	return &checkedBody{ctx: ctx, body: body, size: size}
+	checked := &checkedBody{ctx: ctx, body: body, size: size}
+	if written, ok := body.(*writtenBody); ok { // others would not look at ctx between their reads
+		return &checkedWriterTo{checked, written}
+	}
+	return checked
 }
 
 type checkedBody struct {
@@ -34,17 +38,73 @@ func (b *checkedBody) Read(p []byte) (int, error) {
 	}
 	n, err := b.body.Read(p)
 	b.read += int64(n)
-	switch {
-	case b.size <= 0:
-	case b.read > b.size:
-		return n, fmt.Errorf("the body is longer than its stated %d bytes", b.size)
-	case err == io.EOF && b.read < b.size:
-		return n, fmt.Errorf("the body ended after %d of %d bytes: %w", b.read, b.size, io.ErrUnexpectedEOF)
+	if wrong := b.check(err == io.EOF); wrong != nil {
+		return n, wrong
 	}
 	if err != nil && err != io.EOF {
 		err = fmt.Errorf("reading the body: %w", err)
 	}
 	return n, err
+}
+
+// check compares what was read, at the end or before it, with the stated size.
+func (b *checkedBody) check(end bool) error {
+	switch {
+	case b.size <= 0:
+	case b.read > b.size:
+		return fmt.Errorf("the body is longer than its stated %d bytes", b.size)
+	case end && b.read < b.size:
+		return fmt.Errorf("the body ended after %d of %d bytes: %w", b.read, b.size, io.ErrUnexpectedEOF)
+	}
+	return nil
+}
+
+// checkedWriterTo is a checkedBody of PutFunc.
+type checkedWriterTo struct {
+	*checkedBody
+	body *writtenBody
+}
+
+func (b *checkedWriterTo) WriteTo(w io.Writer) (int64, error) {
+	before := b.read
+	_, err := b.body.WriteTo(checkedWriter{b.checkedBody, w})
+	if err == nil {
+		err = b.ctx.Err() // an empty body writes nothing
+	}
+	if err == nil {
+		err = b.check(true)
+	}
+	return b.read - before, err
+}
+
+type checkedWriter struct {
+	*checkedBody
+	w io.Writer
+}
+
+func (c checkedWriter) Write(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := c.w.Write(p)
+	if c.read += int64(n); err == nil {
+		err = c.check(false)
+	}
+	return n, err
+}
+
+func (c checkedWriter) RangesOf(from Object) func(context.Context, Range) error {
+	move := RangesOf(c.w, from)
+	if move == nil {
+		return nil
+	}
+	return func(ctx context.Context, r Range) error {
+		if err := move(ctx, r); err != nil {
+			return err
+		}
+		c.read += r.Len
+		return c.check(false)
+	}
 }
 
 // NewToken makes a PutOptions.Token.
@@ -147,3 +207,98 @@ func (w *Writer) Abort() {
 
 // Info describes the stored object, after Close has returned nil.
 func (w *Writer) Info() Info { return w.info }
+
+// PutFunc stores what write writes. It is for a caller that can write the whole object at once: a back end that lets a body
+// write itself, as a file system does, gets the bytes as they are written, where those of Create pass through a pipe and a
+// buffer. write is called once at most and has ended when PutFunc returns; it must end when ctx does. Where it fails nothing is
+// stored, and its error is returned as it is, unless the store was what failed. The writer may be able to take ranges of other
+// objects; see RangesOf.
+func PutFunc(ctx context.Context, s Store, name string, opts PutOptions, write func(io.Writer) error) (Info, error) {
+	b := &writtenBody{write: write}
+	info, err := s.Put(ctx, name, b, opts)
+	b.stop()
+	switch {
+	case b.err != nil && (err == nil || !b.refused):
+		return Info{}, b.err
+	case err == nil && !b.begun:
+		return Info{}, &Error{Op: "put", URL: s.URL(), Name: name, Err: io.ErrShortWrite}
+	}
+	return info, err
+}
+
+// writtenBody is a body that a function writes: straight to whom asks it to (io.WriterTo), else through a pipe.
+type writtenBody struct {
+	write   func(io.Writer) error
+	begun   bool
+	refused bool  // a write of the function failed
+	err     error // of the function
+	pipe    *io.PipeReader
+	done    chan struct{} // of the pipe
+}
+
+func (b *writtenBody) WriteTo(w io.Writer) (int64, error) {
+	if b.begun {
+		return io.Copy(w, struct{ io.Reader }{b}) // what is left
+	}
+	b.begun = true
+	to := &bodyWriter{w: w}
+	b.err = b.write(to)
+	b.refused = to.refused
+	return to.n, b.err
+}
+
+func (b *writtenBody) Read(p []byte) (int, error) {
+	if !b.begun {
+		b.done = make(chan struct{})
+		r, w := io.Pipe()
+		b.pipe, b.begun = r, true
+		go func() {
+			defer close(b.done)
+			to := &bodyWriter{w: w}
+			b.err = b.write(to)
+			b.refused = to.refused
+			_ = w.CloseWithError(b.err)
+		}()
+	}
+	if b.pipe == nil {
+		return 0, io.EOF // it wrote itself
+	}
+	return b.pipe.Read(p)
+}
+
+// stop ends the function if it is still under way, and waits for it.
+func (b *writtenBody) stop() {
+	if b.pipe != nil {
+		_ = b.pipe.CloseWithError(io.ErrClosedPipe)
+		<-b.done
+	}
+}
+
+// bodyWriter knows how much was written, and whether that failed.
+type bodyWriter struct {
+	w       io.Writer
+	n       int64
+	refused bool
+}
+
+func (w *bodyWriter) Write(p []byte) (int, error) {
+	n, err := w.w.Write(p)
+	w.n += int64(n)
+	w.refused = w.refused || err != nil
+	return n, err
+}
+
+func (w *bodyWriter) RangesOf(from Object) func(context.Context, Range) error {
+	move := RangesOf(w.w, from)
+	if move == nil {
+		return nil
+	}
+	return func(ctx context.Context, r Range) error {
+		err := move(ctx, r)
+		if err == nil {
+			w.n += r.Len
+		}
+		w.refused = w.refused || err != nil
+		return err
+	}
+}

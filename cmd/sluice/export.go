@@ -158,7 +158,7 @@ no error: nothing is written and the exit code is 0. A target that exists is ref
 // copyFlags are those that both commands have.
 func copyFlags(cmd *cobra.Command, c *export.Config, dry *dryRun) {
 	f := cmd.Flags()
-	f.BoolVar(&c.Verify, "verify", false, "read again what was written, sizes and rows, before _SUCCESS comes")
+	f.BoolVar(&c.Verify, "verify", false, "read again what was written, sizes and rows, before _SUCCESS comes; check the checksums of copied Parquet pages")
 	f.StringVar(&c.Manifest, "manifest", "", "put a list of the files with rows and bytes there, as JSON: a file or URL; target means _manifest.json in the target")
 	f.BoolVar(&c.WithArchive, "with-archive", false, "format hudi: copy the archived timeline too")
 	f.BoolVar(&c.WithMetadata, "with-metadata", false, "format hudi: copy the metadata table too")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/sluicelake/sluice/storage"
@@ -20,23 +21,30 @@ const (
 	defaultFooterLimit = 64 << 20
 )
 
-// readFooter reads and checks the footer. The tail it gives holds the end of the file, for small files all of it.
-func readFooter(ctx context.Context, obj storage.Object, o *Options) (md *metadata.FileMetaData, tail segment, err error) {
+// footer of a file.
+type footer struct {
+	md        *metadata.FileMetaData // without key-value metadata
+	keyValues []byte                 // a Thrift list
+	tail      segment                // the end of the file, for small files all of it
+}
+
+// readFooter reads and checks the footer.
+func readFooter(ctx context.Context, obj storage.Object, o *Options) (f footer, err error) {
 	size := obj.Size()
-	fail := func(off int64, format string, args ...any) (*metadata.FileMetaData, segment, error) {
-		return nil, segment{}, &Error{Offset: off, Err: fmt.Errorf("%w: "+format, append([]any{ErrDamaged}, args...)...)}
+	fail := func(off int64, format string, args ...any) (footer, error) {
+		return footer{}, &Error{Offset: off, Err: fmt.Errorf("%w: "+format, append([]any{ErrDamaged}, args...)...)}
 	}
 	if size < int64(2*len(magic)+4) {
 		return fail(-1, "%d bytes are too few for a Parquet file", size)
 	}
-	if tail, err = readTail(ctx, obj, min(size, tailGuess)); err != nil {
-		return nil, tail, err
+	if f.tail, err = readTail(ctx, obj, min(size, tailGuess)); err != nil {
+		return f, err
 	}
-	end := tail.data[len(tail.data)-8:]
+	end := f.tail.data[len(f.tail.data)-8:]
 	switch string(end[4:]) {
 	case magic:
 	case magicEncrypted:
-		return nil, tail, &Error{Offset: size - 4, Err: fmt.Errorf("encrypted Parquet: %w", ErrUnsupported)}
+		return f, &Error{Offset: size - 4, Err: fmt.Errorf("encrypted Parquet: %w", ErrUnsupported)}
 	default:
 		return fail(size-4, "it does not end with %s, so it is no Parquet file or was cut off", magic)
 	}
@@ -48,26 +56,77 @@ func readFooter(ctx context.Context, obj storage.Object, o *Options) (md *metada
 	if length > size-12 || length > limit {
 		return fail(size-8, "footer of %d bytes in a file of %d (limit %d)", length, size, limit)
 	}
-	if int64(len(tail.data)) < length+8 {
-		if tail, err = readTail(ctx, obj, length+8); err != nil {
-			return nil, tail, err
+	if int64(len(f.tail.data)) < length+8 {
+		if f.tail, err = readTail(ctx, obj, length+8); err != nil {
+			return f, err
 		}
 	}
-	text := tail.data[int64(len(tail.data))-8-length : len(tail.data)-8]
-	if at, err := skimThrift(text); err != nil {
+	text := f.tail.data[int64(len(f.tail.data))-8-length : len(f.tail.data)-8]
+	rest, at, err := f.cut(text)
+	if err != nil {
 		return fail(size-8-length+int64(at), "footer: %w", err)
 	}
-	if md, err = parseFooter(text); err != nil {
+	md, err := parseFooter(rest)
+	if err != nil {
 		return fail(size-8-length, "footer: %w", err)
 	}
 	md.SetSourceFileSize(size)
 	if md.IsSetEncryptionAlgorithm() {
-		return nil, tail, &Error{Offset: size - 8 - length, Err: fmt.Errorf("encrypted Parquet: %w", ErrUnsupported)}
+		return f, &Error{Offset: size - 8 - length, Err: fmt.Errorf("encrypted Parquet: %w", ErrUnsupported)}
 	}
 	if err := checkRowGroups(md, size); err != nil {
 		return fail(size-8-length, "footer: %w", err)
 	}
-	return md, tail, nil
+	f.md = md
+	return f, nil
+}
+
+// cut skims the text of a footer and takes the key-value metadata out of it: the bloom filter of Apache Hudi is some hundred
+// kilobytes of it, and the library that decodes the rest is slow with those. It gives the byte where it stopped.
+func (f *footer) cut(text []byte) (rest []byte, at int, err error) {
+	s, from := skimmer{b: text}, 0
+	err = s.fields(0, func(id int, kind byte) (bool, error) {
+		if id != footerKeyValues || kind != thriftList {
+			return false, nil
+		}
+		from = s.at
+		err := s.list(0)
+		f.keyValues = text[from:s.at]
+		return true, err
+	})
+	if err != nil || f.keyValues == nil {
+		return text, s.at, err
+	}
+	none := []byte{thriftStruct} // a list of no structures
+	return slices.Concat(text[:from], none, text[from+len(f.keyValues):]), s.at, nil
+}
+
+// keyValue decodes the key-value metadata; those without a value are left out.
+func (f *footer) keyValue() map[string]string {
+	out := map[string]string{}
+	s := skimmer{b: f.keyValues}
+	kind, n, err := s.listHead()
+	for ; err == nil && n > 0 && kind == thriftStruct; n-- {
+		var pair [2]*string
+		err = s.fields(1, func(id int, kind byte) (bool, error) {
+			if id < 1 || id > 2 || kind != thriftBinary {
+				return false, nil
+			}
+			n, err := s.varint()
+			if err == nil {
+				err = s.skip(n)
+			}
+			if err == nil {
+				text := string(s.b[s.at-int(n) : s.at])
+				pair[id-1] = &text
+			}
+			return true, err
+		})
+		if err == nil && pair[0] != nil && pair[1] != nil {
+			out[*pair[0]] = *pair[1]
+		}
+	}
+	return out // the list was skimmed when the file was opened: there is no error
 }
 
 func readTail(ctx context.Context, obj storage.Object, n int64) (segment, error) {
@@ -184,7 +243,11 @@ func (s *skimmer) skip(n uint64) error {
 const (
 	thriftTrue   = 1
 	thriftFalse  = 2
+	thriftBinary = 8
+	thriftList   = 9
 	thriftStruct = 12
+
+	footerKeyValues = 5 // field of FileMetaData
 )
 
 func (s *skimmer) structure(depth int) error {
@@ -261,25 +324,32 @@ func (s *skimmer) value(kind byte, depth int) error {
 	return fmt.Errorf("unknown Thrift type %d", kind) // Parquet has no maps
 }
 
-func (s *skimmer) list(depth int) error {
+func (s *skimmer) listHead() (kind byte, n uint64, err error) {
 	head, err := s.byte()
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
-	n := uint64(head >> 4)
-	if n == 15 {
+	if n = uint64(head >> 4); n == 15 {
 		if n, err = s.varint(); err != nil {
-			return err
+			return 0, 0, err
 		}
 	}
 	if n > uint64(len(s.b)-s.at) {
-		return errTooLarge
+		return 0, 0, errTooLarge
+	}
+	return head & 0x0f, n, nil
+}
+
+func (s *skimmer) list(depth int) error {
+	kind, n, err := s.listHead()
+	if err != nil {
+		return err
 	}
 	if depth > 32 {
 		return errTooDeep
 	}
 	for range n {
-		if err := s.value(head&0x0f, depth+1); err != nil {
+		if err := s.value(kind, depth+1); err != nil {
 			return err
 		}
 	}

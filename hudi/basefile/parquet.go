@@ -7,7 +7,6 @@ import (
 	"iter"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/sluicelake/sluice/hudi/schema"
 	"github.com/sluicelake/sluice/storage"
 )
@@ -21,17 +20,16 @@ type parquetFile struct {
 	obj     storage.Object
 	options Options
 	remote  bool
-	md      *metadata.FileMetaData
-	tail    segment
-	tree    []*node
-	schema  *arrow.Schema
-	groups  []RowGroup
+	footer
+	tree   []*node
+	schema *arrow.Schema
+	groups []RowGroup
 }
 
 func openParquet(ctx context.Context, obj storage.Object, name string, remote bool, o Options) (File, error) {
 	f := &parquetFile{name: name, obj: obj, options: o, remote: remote}
 	var err error
-	if f.md, f.tail, err = readFooter(ctx, obj, &o); err != nil {
+	if f.footer, err = readFooter(ctx, obj, &o); err != nil {
 		return nil, f.wrap(err)
 	}
 	if err := f.readTree(); err != nil {
@@ -80,15 +78,7 @@ func (f *parquetFile) Schema() *arrow.Schema { return f.schema }
 func (f *parquetFile) RowGroups() []RowGroup { return append([]RowGroup(nil), f.groups...) }
 func (f *parquetFile) Close() error          { return f.obj.Close() }
 
-func (f *parquetFile) KeyValue() map[string]string {
-	out := map[string]string{}
-	for _, kv := range f.md.KeyValueMetadata() {
-		if kv != nil && kv.Value != nil {
-			out[kv.Key] = *kv.Value
-		}
-	}
-	return out
-}
+func (f *parquetFile) KeyValue() map[string]string { return f.keyValue() }
 
 func (f *parquetFile) AvroSchema() (*schema.Type, error) {
 	kv := f.KeyValue()

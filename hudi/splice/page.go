@@ -89,6 +89,20 @@ func (w *walker) ended() error {
 	return nil
 }
 
+// headerGuess is more than most page headers take.
+const headerGuess = 512
+
+// skip takes the start of a page, be it the whole header or not, and goes on behind its body, which need not come.
+func (w *walker) skip(p []byte) error {
+	n, err := w.header(p)
+	if err != nil {
+		return err
+	}
+	w.at += int64(n) + w.left
+	w.left = 0
+	return nil
+}
+
 // header reads a page header of which earlier pieces may hold the start, and gives how many bytes of p belong to it. All of p
 // where it does not end in it: then head is what there is so far.
 func (w *walker) header(p []byte) (int, error) {

@@ -11,8 +11,10 @@
 // behind, as it speaks of columns that are gone. A column that is required in its file stays required, since its pages hold no
 // definition levels.
 //
-// Every page is looked at while it passes: the pages of a chunk must fill it exactly, hold as many values as the footer says,
-// and fit their checksums where there are any. A damaged source gives an error that wraps [basefile.ErrDamaged].
+// Every page header is looked at: the pages of a chunk must fill it exactly and hold as many values as the footer says. Where
+// the bytes of pages pass through this process they must fit their checksums too, if there are any. They do not pass where the
+// target takes ranges of the source by itself (storage.RangeWriter), as from file to file, unless [WriterOptions] demand it: a
+// page's checksum goes with it. A damaged source gives an error that wraps [basefile.ErrDamaged].
 package splice
 
 import (

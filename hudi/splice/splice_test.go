@@ -3,6 +3,7 @@ package splice_test
 import (
 	"bytes"
 	"context"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -106,20 +107,47 @@ func tryCopy(t testing.TB, in *splice.File, want splice.Want) (out []byte, reaso
 	return join(t, p), ""
 }
 
-// join splices projections into one file.
+// mover is a target that takes ranges of objects by itself, as a file system does.
+type mover struct {
+	bytes.Buffer
+	ranges int
+}
+
+func (m *mover) RangesOf(from storage.Object) func(context.Context, storage.Range) error {
+	return func(ctx context.Context, r storage.Range) error {
+		m.ranges++
+		n, err := m.ReadFrom(io.NewSectionReader(storage.ReaderAt(ctx, from), r.Off, r.Len))
+		if err == nil && n < r.Len {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	}
+}
+
+// join splices projections into one file: the same whether the bytes pass through the writer or not.
 func join(t testing.TB, parts ...*splice.Projection) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	w := splice.NewWriter(&b, splice.WriterOptions{Block: 1000}) // small blocks: page headers fall across them
-	for _, p := range parts {
-		if err := w.Append(t.Context(), p); err != nil {
+	var through bytes.Buffer
+	var moved, checked mover
+	var rows int64
+	for out, o := range map[io.Writer]splice.WriterOptions{
+		&through: {Block: 1000}, &moved: {}, &checked: {Block: 1000, Checksums: true}, // small blocks: page headers fall across them
+	} {
+		w := splice.NewWriter(out, o)
+		for _, p := range parts {
+			if err := w.Append(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
+		rows = w.Rows()
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
+	if rows > 0 && moved.ranges == 0 || checked.ranges > 0 || !bytes.Equal(through.Bytes(), moved.Bytes()) || !bytes.Equal(through.Bytes(), checked.Bytes()) {
+		t.Errorf("%d bytes; %d in %d ranges; %d in %d ranges with checksums", through.Len(), moved.Len(), moved.ranges, checked.Len(), checked.ranges)
 	}
-	return b.Bytes()
+	return through.Bytes()
 }
 
 // equalRows compares the columns of two files by the decoding path, names, types and values.

@@ -21,12 +21,16 @@ const CreatedBy = "sluice version 1.0.0"
 
 // WriterOptions of [NewWriter]. The zero value is good for local files.
 type WriterOptions struct {
-	// Block is the size of a read in bytes; 0 is 1 MiB, or 4 MiB with read-ahead.
+	// Block is the size of a read in bytes; 0 is 256 KiB, which stays in a processor's cache until it is written, or 4 MiB with
+	// read-ahead.
 	Block int
 	// ReadAhead is how many blocks are read at once while earlier ones are written: 4 hides the time that a remote store takes
 	// to answer. 0 and 1: one after the other. A writer holds Block times ReadAhead bytes.
 	ReadAhead int
-	// Progress, when set, is told the bytes of column chunks that were read, as they come.
+	// Checksums demands that pages are held against their checksums, also where that takes reading what a file system would copy
+	// by itself.
+	Checksums bool
+	// Progress, when set, is told the bytes of column chunks that were copied, as they come.
 	Progress func(bytes int64)
 }
 
@@ -53,7 +57,7 @@ var ErrShape = errors.New("the columns of the file have another form")
 // NewWriter starts a Parquet file on w, which stays open when the file is closed.
 func NewWriter(w io.Writer, o WriterOptions) *Writer {
 	if o.Block <= 0 {
-		o.Block = 1 << 20
+		o.Block = 256 << 10
 		if o.ReadAhead > 1 {
 			o.Block = 4 << 20
 		}
@@ -242,8 +246,57 @@ func (w *Writer) copyChunks(ctx context.Context, p *Projection, rg *rowGroup, ke
 			runs = append(runs, storage.Range{Off: c.start, Len: c.size})
 		}
 	}
+	move := storage.RangesOf(w.w, p.file.obj)
+	var err error
+	if move == nil || w.o.Checksums {
+		err = w.pumpRuns(ctx, p, runs, walks)
+	} else {
+		err = w.moveRuns(ctx, p, runs, walks, move)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range walks {
+		if err := walks[i].close(); err != nil {
+			return nil, p.damaged(i, walks[i].end, err)
+		}
+	}
+	return walks, nil
+}
+
+// damaged says that something is wrong with the chunk of a leaf.
+func (p *Projection) damaged(leaf int, at int64, err error) error {
+	return p.file.damaged(at, "column "+strings.Join(p.paths[leaf], "."), err)
+}
+
+// moveRuns has the store of the output copy the runs, and reads the page headers alone.
+func (w *Writer) moveRuns(ctx context.Context, p *Projection, runs []storage.Range, walks []walker, move func(context.Context, storage.Range) error) error {
+	for _, run := range runs {
+		if err := move(ctx, run); err != nil {
+			return err
+		}
+		w.pos += run.Len
+		w.o.Progress(run.Len)
+	}
+	head := make([]byte, headerGuess)
+	for i := range walks {
+		for v := &walks[i]; v.at < v.end; {
+			head := head[:min(headerGuess, v.end-v.at)]
+			if err := p.file.readAt(ctx, head, v.at); err != nil {
+				return err
+			}
+			if err := v.skip(head); err != nil {
+				return p.damaged(i, v.at, err)
+			}
+		}
+	}
+	return nil
+}
+
+// pumpRuns reads and writes the runs, and sees every byte of their pages.
+func (w *Writer) pumpRuns(ctx context.Context, p *Projection, runs []storage.Range, walks []walker) error {
 	at := 0 // the chunk that the next byte is of
-	err := w.pump(ctx, p.file, runs, func(block []byte) error {
+	return w.pump(ctx, p.file, runs, func(block []byte) error {
 		w.o.Progress(int64(len(block)))
 		for rest := block; len(rest) > 0; {
 			for walks[at].at == walks[at].end {
@@ -252,21 +305,12 @@ func (w *Writer) copyChunks(ctx context.Context, p *Projection, rg *rowGroup, ke
 			v := &walks[at]
 			n := min(int64(len(rest)), v.end-v.at)
 			if err := v.write(rest[:n]); err != nil {
-				return p.file.damaged(v.at, "column "+strings.Join(p.paths[at], "."), err)
+				return p.damaged(at, v.at, err)
 			}
 			rest = rest[n:]
 		}
 		return w.write(block)
 	})
-	if err != nil {
-		return nil, err
-	}
-	for i := range walks {
-		if err := walks[i].close(); err != nil {
-			return nil, p.file.damaged(walks[i].end, "column "+strings.Join(p.paths[i], "."), err)
-		}
-	}
-	return walks, nil
 }
 
 // block is a read that is on its way.

@@ -1,7 +1,9 @@
 package local_test
 
 import (
+	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/local"
+	"github.com/sluicelake/sluice/storage/mem"
 	"github.com/sluicelake/sluice/storage/storagetest"
 )
 
@@ -31,6 +34,79 @@ func TestConformanceSynced(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storage.Store {
 		return open(t, "file:"+filepath.Join(t.TempDir(), "not", "there", "yet"), local.Options{Sync: true})
 	})
+}
+
+func TestCopyFrom(t *testing.T) {
+	storagetest.RunCopyFrom(t, func(t *testing.T) (storage.Store, storage.Store) {
+		return open(t, t.TempDir(), local.Options{}), open(t, t.TempDir(), local.Options{})
+	})
+}
+
+// Ranges of files go from folder to folder; those of other objects do not.
+func TestRanges(t *testing.T) {
+	source, target := open(t, t.TempDir(), local.Options{}), open(t, t.TempDir(), local.Options{})
+	content := strings.Repeat("0123456789", 30000)
+	put(t, source, "x", content)
+	o, err := source.Open(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = o.Close() }()
+	other := mem.New("other")
+	if _, err := other.Put(t.Context(), "x", strings.NewReader(content), storage.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := other.Open(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranges := []storage.Range{{Off: 5, Len: 200001}, {Off: 0, Len: 3}, {Off: 77, Len: 0}, {Off: int64(len(content)) - 9, Len: 9}}
+	var want string
+	for _, size := range []int64{0, 200001 + 3 + 9 + 4 + 4*4} {
+		want = "head"
+		info, err := storage.PutFunc(t.Context(), target, "y", storage.PutOptions{Size: size}, func(w io.Writer) error {
+			if storage.RangesOf(w, foreign) != nil {
+				t.Error("takes ranges of memory")
+			}
+			_, err := io.WriteString(w, "head")
+			move := storage.RangesOf(w, o)
+			for _, r := range ranges {
+				_, err2 := io.WriteString(w, "then")
+				err = errors.Join(err, move(t.Context(), r), err2)
+				want += "then" + content[r.Off:r.Off+r.Len]
+			}
+			return err
+		})
+		if err != nil || info.Size != int64(len(want)) {
+			t.Errorf("%+v, %v", info, err)
+		}
+		if got, err := storage.ReadAll(t.Context(), target, "y", 0); err != nil || string(got) != want {
+			t.Errorf("%d bytes where %d were written, %v", len(got), len(want), err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		ctx  context.Context
+		r    storage.Range
+		size int64
+		want error
+	}{
+		{t.Context(), storage.Range{Off: 10, Len: int64(len(content))}, 0, io.ErrUnexpectedEOF},
+		{t.Context(), storage.Range{Off: 10, Len: 100}, 101, io.ErrUnexpectedEOF},
+		{t.Context(), storage.Range{Off: 10, Len: 100}, 99, nil},
+		{ctx, storage.Range{Off: 10, Len: 100}, 0, context.Canceled},
+	} {
+		_, err := storage.PutFunc(t.Context(), target, "z", storage.PutOptions{Size: c.size}, func(w io.Writer) error {
+			return storage.RangesOf(w, o)(c.ctx, c.r)
+		})
+		if err == nil || c.want != nil && !errors.Is(err, c.want) {
+			t.Errorf("%+v of %d: %v, want %v", c.r, c.size, err, c.want)
+		}
+	}
+	if got := names(t, target, true); !slices.Equal(got, []string{"y"}) {
+		t.Errorf("there is %q", got)
+	}
 }
 
 func write(t *testing.T, path, content string) {

@@ -51,6 +51,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store, opts ...Option) {
 		{"sub store", subStore},
 		{"remove all", removeAll},
 		{"writer", writer},
+		{"put of a function", putFunc},
 		{"errors name the object", errorsNameTheObject},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -863,6 +864,56 @@ func writer(t *testing.T, s *suite) {
 		t.Errorf("close after cancel: %v", err)
 	}
 	s.wantList("", true, "w/1")
+}
+
+func putFunc(t *testing.T, s *suite) {
+	write := func(pieces ...string) func(io.Writer) error {
+		return func(w io.Writer) error {
+			for _, p := range pieces {
+				if _, err := io.WriteString(w, p); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	long := strings.Repeat("some of a long piece. ", 10000)
+	info, err := storage.PutFunc(t.Context(), s, "f/1", storage.PutOptions{IfAbsent: true}, write("one, ", long, "", "end"))
+	if content := "one, " + long + "end"; err != nil || info.Name != "f/1" || info.Size != int64(len(content)) {
+		t.Errorf("%+v, %v", info, err)
+	} else {
+		s.want("f/1", content)
+	}
+	if _, err := storage.PutFunc(t.Context(), s, "f/2", storage.PutOptions{}, write()); err != nil {
+		t.Error(err)
+	}
+	s.want("f/2", "")
+	if _, err := storage.PutFunc(t.Context(), s, "f/1", storage.PutOptions{IfAbsent: true}, write("loser")); !errors.Is(err, storage.ErrExist) {
+		t.Errorf("a second one: %v, want ErrExist", err)
+	}
+	own := errors.New("own")
+	_, err = storage.PutFunc(t.Context(), s, "f/3", storage.PutOptions{}, func(w io.Writer) error { return errors.Join(write("half")(w), own) })
+	if err == nil || err.Error() != own.Error() {
+		t.Errorf("%v, want the error of the function as it is", err)
+	}
+	for _, size := range []int64{7, 9} {
+		if _, err := storage.PutFunc(t.Context(), s, "f/3", storage.PutOptions{Size: size}, write("8 ", "bytes.")); err == nil {
+			t.Errorf("8 bytes stored as %d", size)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = storage.PutFunc(ctx, s, "f/3", storage.PutOptions{}, func(w io.Writer) error {
+		_, _ = io.WriteString(w, "half")
+		cancel()
+		return write("other half")(w)
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled while it was written: %v", err)
+	}
+	if _, err := storage.PutFunc(ctx, s, "f/3", storage.PutOptions{}, write()); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled before: %v", err)
+	}
+	s.wantList("", true, "f/1", "f/2")
 }
 
 func errorsNameTheObject(t *testing.T, s *suite) {
