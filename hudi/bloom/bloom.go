@@ -157,29 +157,40 @@ func (f *Filter) AddAll(keys *array.String) error { return f.AddRows(keys, 0, ke
 
 // AddRows is AddAll for the rows [from, to) of a column.
 func (f *Filter) AddRows(keys *array.String, from, to int) error {
+	return f.addKeys(keys, to-from, func(i int) int { return from + i })
+}
+
+// AddPicked is AddAll for those rows of a column that rows names, in their order.
+func (f *Filter) AddPicked(keys *array.String, rows []int32) error {
+	return f.addKeys(keys, len(rows), func(i int) int { return int(rows[i]) })
+}
+
+// addKeys adds n keys; row says where they are in the column.
+func (f *Filter) addKeys(keys *array.String, n int, row func(i int) int) error {
 	nulls := keys.NullN() > 0
-	end, last := to, to
 	var four quad
+	var some [lanes]string
 	single := f.hasher()
-	for at := from; at < end; {
-		n := min(lanes, end-at)
-		for i := at; i < at+n; i++ {
-			if nulls && keys.IsNull(i) || keys.Value(i) == "" {
-				n, end = i-at, i // those before are added
+	for at := 0; at < n; at += lanes {
+		var err error
+		group := some[:min(lanes, n-at)]
+		for i := range group {
+			k := row(at + i)
+			if group[i] = keys.Value(k); group[i] == "" || nulls && keys.IsNull(k) {
+				group, err = group[:i], fmt.Errorf("row %d: %w", k, ErrEmptyKey) // those before are added
 				break
 			}
 		}
-		if n == lanes && f.hash == Murmur && four.set(keys, at) {
+		if len(group) == lanes && f.hash == Murmur && four.set(&some) {
 			f.addFour(single, &four)
 		} else {
-			for i := at; i < at+n; i++ {
-				single.setString(keys.Value(i))
+			for _, key := range group {
+				single.setString(key)
 				single.add(f.take())
 			}
 		}
-		at += n
-		if at == end && end < last {
-			return fmt.Errorf("row %d: %w", end, ErrEmptyKey)
+		if err != nil {
+			return err
 		}
 	}
 	return nil

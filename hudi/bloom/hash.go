@@ -1,10 +1,6 @@
 package bloom
 
-import (
-	"encoding/binary"
-
-	"github.com/apache/arrow-go/v18/arrow/array"
-)
+import "encoding/binary"
 
 // Hash is the hash function of a filter; its value is the byte that a serialised filter holds.
 type Hash uint8
@@ -91,11 +87,11 @@ type quad struct {
 	length uint32
 }
 
-// set takes four keys of a column, if they have one length that is not too long.
-func (q *quad) set(keys *array.String, at int) bool {
-	size := len(keys.Value(at))
-	for k := 1; k < lanes; k++ {
-		if len(keys.Value(at+k)) != size {
+// set takes four keys, if they have one length that is not too long.
+func (q *quad) set(keys *[lanes]string) bool {
+	size := len(keys[0])
+	for _, key := range keys[1:] {
+		if len(key) != size {
 			return false
 		}
 	}
@@ -103,8 +99,7 @@ func (q *quad) set(keys *array.String, at int) bool {
 		return false
 	}
 	q.length, q.n, q.tailed = uint32(size), size/4*lanes, size%4 > 0
-	for k := range lanes {
-		key := keys.Value(at + k)
+	for k, key := range keys {
 		i := k
 		for ; len(key) >= 4; key = key[4:] {
 			w := (uint32(key[0]) | uint32(key[1])<<8 | uint32(key[2])<<16 | uint32(key[3])<<24) * murmurM

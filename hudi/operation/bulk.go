@@ -84,7 +84,7 @@ func (j *job) drain(ctx context.Context, store *shuffle.Store) ([]string, error)
 			break
 		}
 		g.Go(func() error {
-			return j.create(gctx, j.paths.names[p], write.NewFileID(0), true, spare, store.Read(gctx, p, 0, -1))
+			return j.create(gctx, j.paths.names[p], write.NewFileID(0), true, spare, store.Parts(gctx, p, 0, -1))
 		})
 	}
 	return names, errors.Join(g.Wait(), ctx.Err())
@@ -328,20 +328,18 @@ func (n *lane) work(ctx context.Context) error {
 }
 
 func (n *lane) writeAll(ctx context.Context, p piece) error {
-	for rows, err := range p.heap.Read(ctx, p.partition, p.from, p.n) {
+	for rows, err := range p.heap.Parts(ctx, p.partition, p.from, p.n) {
 		if err != nil {
 			return err
 		}
-		err = n.write(ctx, p, rows)
-		rows.Release()
-		if err != nil {
+		if err := n.write(ctx, p, rows); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (n *lane) write(ctx context.Context, p piece, rows arrow.RecordBatch) error {
+func (n *lane) write(ctx context.Context, p piece, rows []shuffle.Part) error {
 	f := n.files[p.partition]
 	if f == nil {
 		f = &laneFile{id: write.NewFileID(0)}
