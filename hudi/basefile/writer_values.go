@@ -370,6 +370,22 @@ func (v *texts) take(rows []int32) (int, error) {
 // shortText bytes are copied at once: what is too much of them is overwritten by the text behind it.
 const shortText = 32
 
+// putPlain writes the text data[start:end] behind its length, and gives what is left of out: it has shortText bytes more than it needs.
+func putPlain(out, data []byte, start, end int) []byte {
+	size := end - start
+	binary.LittleEndian.PutUint32(out, uint32(size))
+	to := out[4:]
+	if size > shortText || start+shortText > len(data) {
+		copy(to, data[start:end])
+		return to[size:]
+	}
+	to, from := to[:shortText:cap(to)], data[start:start+shortText] // in words, as a call to copy takes longer
+	for i := 0; i < shortText; i += 8 {
+		binary.LittleEndian.PutUint64(to[i:], binary.LittleEndian.Uint64(from[i:]))
+	}
+	return out[4+size:]
+}
+
 func (v *texts) addPlain(from, to int) int {
 	offsets, data := v.from.offsets[from:to+1], v.from.bytes
 	base, room := int(offsets[0]), v.limit-len(v.plain)
@@ -383,14 +399,7 @@ func (v *texts) addPlain(from, to int) int {
 	out := v.plain[at:]
 	start := offsets[0]
 	for _, end := range offsets[1 : n+1] {
-		size := end - start
-		binary.LittleEndian.PutUint32(out, uint32(size))
-		if size <= shortText && int(start)+shortText <= len(data) {
-			*(*[shortText]byte)(out[4:]) = *(*[shortText]byte)(data[start:])
-		} else {
-			copy(out[4:], data[start:end])
-		}
-		out = out[4+size:]
+		out = putPlain(out, data, int(start), int(end))
 		start = end
 	}
 	v.plain = v.plain[:at+total(n)]
@@ -410,15 +419,7 @@ func (v *texts) takePlain(rows []int32) int {
 	v.plain = grown(v.plain, total+shortText)
 	out := v.plain[at:]
 	for _, row := range rows[:n] {
-		start, end := offsets[row], offsets[row+1]
-		size := end - start
-		binary.LittleEndian.PutUint32(out, uint32(size))
-		if size <= shortText && int(start)+shortText <= len(data) {
-			*(*[shortText]byte)(out[4:]) = *(*[shortText]byte)(data[start:])
-		} else {
-			copy(out[4:], data[start:end])
-		}
-		out = out[4+size:]
+		out = putPlain(out, data, int(offsets[row]), int(offsets[row+1]))
 	}
 	v.plain = v.plain[:at+total]
 	v.noteBounds(at)

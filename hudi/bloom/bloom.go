@@ -197,16 +197,20 @@ func (f *Filter) addKeys(keys *array.String, n int, row func(i int) int) error {
 }
 
 // addFour adds four keys of one length. The hashes of one key wait for one another; those of several keys are made side by side,
-// which takes little longer than those of one.
+// which takes little longer than those of one. Bits are set when all places are known, so that no hash waits for memory.
 func (f *Filter) addFour(h *hasher, keys *quad) {
+	if len(h.places) < f.hashes {
+		h.places = make([][lanes]uint32, f.hashes)
+	}
+	places := h.places[:f.hashes]
+	keys.murmurs(places, h.magic, f.bits)
 	rowA, rowB, rowC, rowD := f.take(), f.take(), f.take(), f.take()
-	var a, b, c, d uint32
-	for range f.hashes {
-		a, b, c, d = keys.murmur(a, b, c, d)
-		set(rowA, h.position(a))
-		set(rowB, h.position(b))
-		set(rowC, h.position(c))
-		set(rowD, h.position(d))
+	for i := range places {
+		p := &places[i]
+		set(rowA, p[0])
+		set(rowB, p[1])
+		set(rowC, p[2])
+		set(rowD, p[3])
 	}
 }
 
@@ -257,6 +261,8 @@ type hasher struct {
 	magic uint64 // for the remainder by the number of bits without a division
 	key   mixed
 	raw   []byte // the key itself, for Jenkins
+
+	places [][lanes]uint32 // of four keys
 }
 
 func (f *Filter) hasher() *hasher {
@@ -276,17 +282,16 @@ func (h *hasher) sum(seed uint32) uint32 {
 	return jenkins(h.raw, seed)
 }
 
-// position is |hash % bits|, where the remainder takes the sign of the hash.
-func (h *hasher) position(sum uint32) uint32 {
+// position is |hash % size|, where the remainder takes the sign of the hash. The magic number of one bit is 0, and so is its only place.
+func position(sum uint32, magic uint64, size uint32) uint32 {
 	if int32(sum) < 0 {
 		sum = -sum
 	}
-	if h.f.bits == 1 { // for which there is no magic number
-		return 0
-	}
-	high, _ := bits.Mul64(h.magic*uint64(sum), uint64(h.f.bits))
+	high, _ := bits.Mul64(magic*uint64(sum), uint64(size))
 	return uint32(high)
 }
+
+func (h *hasher) position(sum uint32) uint32 { return position(sum, h.magic, h.f.bits) }
 
 func (h *hasher) add(row []byte) {
 	sum := uint32(0)

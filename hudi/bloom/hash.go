@@ -78,10 +78,10 @@ func (m *mixed) murmur(seed uint32) uint32 {
 // lanes is how many keys are hashed side by side.
 const lanes = 4
 
-// quad is four keys of one length, as mixed has one: word i of key k is words[4*i+k].
+// quad is four keys of one length, as mixed has one: word i of key k is words[i][k].
 type quad struct {
-	words  [lanes * 32]uint32
-	n      int // words of all
+	words  [32][lanes]uint32
+	n      int // words of a key
 	tails  [lanes]uint32
 	tailed bool
 	length uint32
@@ -95,38 +95,49 @@ func (q *quad) set(keys *[lanes]string) bool {
 			return false
 		}
 	}
-	if size >= len(q.words) {
+	if size >= 4*len(q.words) {
 		return false
 	}
-	q.length, q.n, q.tailed = uint32(size), size/4*lanes, size%4 > 0
+	q.length, q.n, q.tailed = uint32(size), size/4, size%4 > 0
 	for k, key := range keys {
-		i := k
-		for ; len(key) >= 4; key = key[4:] {
+		for i := range q.words[:q.n] {
 			w := (uint32(key[0]) | uint32(key[1])<<8 | uint32(key[2])<<16 | uint32(key[3])<<24) * murmurM
 			w ^= w >> 24
-			q.words[i] = w * murmurM
-			i += lanes
+			q.words[i][k] = w * murmurM
+			key = key[4:]
 		}
 		q.tails[k] = tailOf(key)
 	}
 	return true
 }
 
-func (q *quad) murmur(a, b, c, d uint32) (uint32, uint32, uint32, uint32) {
-	a, b, c, d = a^q.length, b^q.length, c^q.length, d^q.length
-	for w := q.words[:q.n]; len(w) >= lanes; w = w[lanes:] {
-		a = a*murmurM ^ w[0]
-		b = b*murmurM ^ w[1]
-		c = c*murmurM ^ w[2]
-		d = d*murmurM ^ w[3]
+// murmurs gives the places of the four keys among so many bits, one after the other.
+func (q *quad) murmurs(places [][lanes]uint32, magic uint64, size uint32) {
+	var a, b, c, d uint32
+	words := q.words[:q.n]
+	for i := range places {
+		a, b, c, d = a^q.length, b^q.length, c^q.length, d^q.length
+		for j := range words {
+			w := &words[j]
+			a = a*murmurM ^ w[0]
+			b = b*murmurM ^ w[1]
+			c = c*murmurM ^ w[2]
+			d = d*murmurM ^ w[3]
+		}
+		if q.tailed {
+			a = (a ^ q.tails[0]) * murmurM
+			b = (b ^ q.tails[1]) * murmurM
+			c = (c ^ q.tails[2]) * murmurM
+			d = (d ^ q.tails[3]) * murmurM
+		}
+		a, b, c, d = finish(a), finish(b), finish(c), finish(d)
+		places[i] = [lanes]uint32{a, b, c, d}
 	}
-	if q.tailed {
-		a = (a ^ q.tails[0]) * murmurM
-		b = (b ^ q.tails[1]) * murmurM
-		c = (c ^ q.tails[2]) * murmurM
-		d = (d ^ q.tails[3]) * murmurM
+	for i := range places {
+		for k, sum := range places[i] {
+			places[i][k] = position(sum, magic, size)
+		}
 	}
-	return finish(a), finish(b), finish(c), finish(d)
 }
 
 func finish(h uint32) uint32 {

@@ -50,6 +50,7 @@ type Store struct {
 	bytes  int64
 	width  float64 // bytes of a row, about
 	rows   map[int32]int64
+	total  int64 // of rows
 	file   *os.File
 	at     int64
 	disk   map[int32][]section
@@ -107,6 +108,7 @@ func (s *Store) Add(batch arrow.RecordBatch, targets []int32) error {
 	}
 	batch.Retain()
 	s.held = append(s.held, h)
+	s.total += int64(len(h.order))
 	size := util.TotalRecordSize(batch)
 	s.bytes += size + int64(len(h.order))*4
 	s.width = max(s.width, float64(size)/float64(batch.NumRows()))
@@ -167,6 +169,12 @@ func (s *Store) sparse(targets []int32) (order []int32, parts []part) {
 
 // Rows of a target.
 func (s *Store) Rows(target int32) int64 { return s.rows[target] }
+
+// Total is the number of rows of all targets.
+func (s *Store) Total() int64 { return s.total }
+
+// Groups is the number of targets that have rows.
+func (s *Store) Groups() int { return len(s.rows) }
 
 // Targets that have rows, ascending.
 func (s *Store) Targets() []int32 {
@@ -566,11 +574,3 @@ func (s *Store) onDisk(sec section) iter.Seq2[arrow.RecordBatch, error] {
 
 // Bytes of rows that are held in memory, about.
 func (s *Store) Bytes() int64 { return s.bytes }
-
-// RowsHeld in memory.
-func (s *Store) RowsHeld() (n int64) {
-	for _, h := range s.held {
-		n += int64(len(h.order))
-	}
-	return n
-}
