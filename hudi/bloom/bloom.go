@@ -71,6 +71,8 @@ type Filter struct {
 	// full), keys after which no row is added, and the row that takes the next key of a full filter, -1 before it is full.
 	perRow, inRow, limit int64
 	next                 int
+
+	group *group // scratch of adding
 }
 
 // New makes an empty filter for so many entries, of which a share of fpp may be false positives. A dynamic filter adds a
@@ -168,50 +170,45 @@ func (f *Filter) AddPicked(keys *array.String, rows []int32) error {
 // addKeys adds n keys; row says where they are in the column.
 func (f *Filter) addKeys(keys *array.String, n int, row func(i int) int) error {
 	nulls := keys.NullN() > 0
-	var four quad
-	var some [lanes]string
 	single := f.hasher()
-	for at := 0; at < n; at += lanes {
-		var err error
-		group := some[:min(lanes, n-at)]
-		for i := range group {
-			k := row(at + i)
-			if group[i] = keys.Value(k); group[i] == "" || nulls && keys.IsNull(k) {
-				group, err = group[:i], fmt.Errorf("row %d: %w", k, ErrEmptyKey) // those before are added
-				break
-			}
+	if f.group == nil {
+		f.group = &group{}
+	}
+	defer f.addGroup(single.magic)
+	for i := range n {
+		k := row(i)
+		key := keys.Value(k)
+		if key == "" || nulls && keys.IsNull(k) {
+			return fmt.Errorf("row %d: %w", k, ErrEmptyKey)
 		}
-		if len(group) == lanes && f.hash == Murmur && four.set(&some) {
-			f.addFour(single, &four)
-		} else {
-			for _, key := range group {
-				single.setString(key)
-				single.add(f.take())
-			}
+		if f.hash != Murmur || len(key) > maxGroupKey {
+			f.addGroup(single.magic)
+			single.setString(key)
+			single.add(f.take())
+			continue
 		}
-		if err != nil {
-			return err
+		if !f.group.fits(key) {
+			f.addGroup(single.magic)
 		}
+		f.group.add(key)
 	}
 	return nil
 }
 
-// addFour adds four keys of one length. The hashes of one key wait for one another; those of several keys are made side by side,
-// which takes little longer than those of one. Bits are set when all places are known, so that no hash waits for memory.
-func (f *Filter) addFour(h *hasher, keys *quad) {
-	if len(h.places) < f.hashes {
-		h.places = make([][lanes]uint32, f.hashes)
+// addGroup adds the keys of the group, if there are any. Bits are set when all places are known, so that no hash waits for memory.
+func (f *Filter) addGroup(magic uint64) {
+	g := f.group
+	if g.keys == 0 {
+		return
 	}
-	places := h.places[:f.hashes]
-	keys.murmurs(places, h.magic, f.bits)
-	rowA, rowB, rowC, rowD := f.take(), f.take(), f.take(), f.take()
-	for i := range places {
-		p := &places[i]
-		set(rowA, p[0])
-		set(rowB, p[1])
-		set(rowC, p[2])
-		set(rowD, p[3])
+	places := g.places(f.hashes, magic, f.bits)
+	for k := range g.keys {
+		row := f.take()
+		for i := range places {
+			set(row, places[i][k])
+		}
 	}
+	g.keys = 0
 }
 
 func set(row []byte, at uint32) { row[at/8] |= 1 << (at % 8) }
@@ -261,8 +258,6 @@ type hasher struct {
 	magic uint64 // for the remainder by the number of bits without a division
 	key   mixed
 	raw   []byte // the key itself, for Jenkins
-
-	places [][lanes]uint32 // of four keys
 }
 
 func (f *Filter) hasher() *hasher {
