@@ -435,8 +435,9 @@ func (v *texts) noteBounds(at int) {
 		high = low
 	}
 	if v.signed {
-		for x := []byte(nil); len(values) > 0; {
-			x, values = firstPlain(values)
+		for len(values) > 0 {
+			x, rest := firstPlain(values)
+			values = rest
 			if compareSigned(x, low) < 0 {
 				low = x
 			} else if compareSigned(x, high) > 0 {
@@ -459,8 +460,9 @@ func firstPlain(values []byte) (x, rest []byte) {
 // textBounds compares the first eight bytes as numbers, and more only where they are those of a bound.
 func textBounds(values, low, high []byte) ([]byte, []byte) {
 	lowHead, highHead := head(low), head(high)
-	for x := []byte(nil); len(values) > 0; {
-		x, values = firstPlain(values)
+	for len(values) > 0 {
+		x, rest := firstPlain(values)
+		values = rest
 		h := head(x)
 		if h > highHead || h == highHead && bytes.Compare(x, high) > 0 {
 			high, highHead = x, h
