@@ -61,6 +61,8 @@ type WriterOptions struct {
 	// Bloom is the filter over the record keys. Nil leaves the filter and the key range out of the footer, as Apache Hudi does
 	// for tables without meta fields.
 	Bloom *BloomOptions
+	// Stamp makes the meta columns, for [Writer.WritePicked]; nil: rows bring theirs along.
+	Stamp *Stamp
 	// Parallel columns are encoded at once; 0 and 1: one after the other. Files are the better unit of parallel work.
 	Parallel int
 	// Alloc makes the buffers; nil is memory.DefaultAllocator.
@@ -149,6 +151,7 @@ type Writer struct {
 	options WriterOptions
 	columns *writeColumns
 	keys    keyNotes
+	stamped *stamped // nil: rows bring their meta columns along
 	put     *storage.Writer
 	sink    *sink
 	shop    *workshop
@@ -206,6 +209,9 @@ func (w *Writer) prepare() error {
 	w.props = w.options.properties(codec)
 	w.end.schema = pq.NewSchema(w.columns.root)
 	w.end.own = metadata.NewFileMetadataBuilder(w.end.schema, w.props, nil)
+	if w.options.Stamp != nil {
+		w.stamped = newStamped(w.options.Alloc, w.columns.schema, *w.options.Stamp)
+	}
 	return w.keys.init(w.columns.schema, w.options.Bloom)
 }
 
@@ -254,13 +260,76 @@ func (w *Writer) Write(batch arrow.RecordBatch) error {
 	if err := w.columns.check(batch.Schema()); err != nil {
 		return w.fail(err)
 	}
-	return w.writeRuns([]arrow.RecordBatch{batch}, []rowRun{{rows: batch.NumRows()}})
+	return w.writeRuns(rowSet{batches: []arrow.RecordBatch{batch}, runs: []rowRun{{rows: batch.NumRows()}}})
 }
 
-// rowRun is a run of rows of one of several batches.
+// Picked is rows of a batch: those that Rows names, in its order, or all when it is nil.
+type Picked struct {
+	Batch arrow.RecordBatch
+	Rows  []int32
+}
+
+// WritePicked adds rows of several batches, one after the other, and makes their meta columns (see [WriterOptions]). The batches have
+// the record key, under its name, and the user's columns, in one place in all of them; further columns are left away. The caller keeps
+// the batches and may release them when WritePicked returns.
+func (w *Writer) WritePicked(rows []Picked) error {
+	if w.err != nil {
+		return w.err
+	}
+	if w.stamped == nil {
+		return w.fail(errors.New("a writer without a stamp makes no meta columns"))
+	}
+	set := rowSet{batches: make([]arrow.RecordBatch, len(rows)), runs: make([]rowRun, len(rows))}
+	for i, r := range rows {
+		if err := w.stamped.check(w.columns.schema, r.Batch.Schema()); err != nil {
+			return w.fail(err)
+		}
+		set.batches[i] = r.Batch
+		set.runs[i] = rowRun{batch: i, rows: r.Batch.NumRows(), pick: r.Rows}
+		if r.Rows != nil {
+			set.runs[i].rows = int64(len(r.Rows))
+		}
+	}
+	set.places = w.stamped.places
+	return w.writeRuns(set)
+}
+
+// rowRun is a run of rows of one of several batches: those from row on, or, of those that pick names, the ones from row on.
 type rowRun struct {
 	batch     int
 	row, rows int64
+	pick      []int32
+}
+
+// at is the row of the batch that the i-th row of the run is.
+func (r *rowRun) at(i int) int {
+	if r.pick != nil {
+		return int(r.pick[int(r.row)+i])
+	}
+	return int(r.row) + i
+}
+
+// rowSet is rows of several batches, in the order of the runs.
+type rowSet struct {
+	batches []arrow.RecordBatch
+	runs    []rowRun
+	places  []int         // of the file's columns in the batches, -1: not there; nil: each in its own place
+	made    []arrow.Array // the columns that are not there, with a value for each row of the set, or more
+}
+
+func (s *rowSet) rows() (n int64) {
+	for i := range s.runs {
+		n += s.runs[i].rows
+	}
+	return n
+}
+
+// place of a column of the file in the batches.
+func (s *rowSet) place(column int) int {
+	if s.places == nil {
+		return column
+	}
+	return s.places[column]
 }
 
 // sliceRows are encoded at most, and firstSlice in a new file, between two looks at the size of the row group.
@@ -277,15 +346,14 @@ func (w *Writer) slice() int64 {
 	return max(min(int64(float64(w.options.RowGroupBytes-w.groupBytes)/w.rowBytes), sliceRows), 32)
 }
 
-// writeRuns adds runs of rows of several batches, in the order of the runs, without putting them together first.
-func (w *Writer) writeRuns(batches []arrow.RecordBatch, runs []rowRun) error {
+// writeRuns adds the rows of a set without putting them together first.
+func (w *Writer) writeRuns(set rowSet) error {
 	if w.err != nil {
 		return w.err
 	}
-	for len(runs) > 0 {
-		var now []rowRun
-		now, runs = cutRuns(runs, w.slice())
-		if err := w.writeSlice(batches, now); err != nil {
+	for runs := set.runs; len(runs) > 0; {
+		set.runs, runs = cutRuns(runs, w.slice())
+		if err := w.writeSlice(set); err != nil {
 			return w.fail(err)
 		}
 	}
@@ -309,15 +377,19 @@ func cutRuns(runs []rowRun, n int64) (now, rest []rowRun) {
 	return runs, nil
 }
 
-func (w *Writer) writeSlice(batches []arrow.RecordBatch, runs []rowRun) error {
-	rows := int64(0)
-	for _, r := range runs {
-		rows += r.rows
-	}
+func (w *Writer) writeSlice(set rowSet) error {
+	rows := set.rows()
 	if rows == 0 {
 		return nil
 	}
-	if err := w.encode(batches, runs); err != nil {
+	if set.places != nil {
+		var err error
+		if set.made, err = w.stamped.columns(w.options.Alloc, w.rows, int(rows)); err != nil {
+			return err
+		}
+		defer w.stamped.done()
+	}
+	if err := w.encode(set); err != nil {
 		return err
 	}
 	w.rows += rows
@@ -331,16 +403,16 @@ func (w *Writer) writeSlice(batches []arrow.RecordBatch, runs []rowRun) error {
 }
 
 // encode gives a slice of rows to the columns, and its keys to the filter.
-func (w *Writer) encode(batches []arrow.RecordBatch, runs []rowRun) error {
+func (w *Writer) encode(set rowSet) error {
 	if w.options.Parallel <= 1 {
-		if err := w.keys.add(batches, runs, w.rows); err != nil {
+		if err := w.keys.add(&set, w.rows); err != nil {
 			return err
 		}
-		return w.columns.write(batches, runs, 1, w.rows)
+		return w.columns.write(&set, 1, w.rows)
 	}
 	var g errgroup.Group
-	g.Go(func() error { return w.keys.add(batches, runs, w.rows) })
-	err := w.columns.write(batches, runs, w.options.Parallel, w.rows)
+	g.Go(func() error { return w.keys.add(&set, w.rows) })
+	err := w.columns.write(&set, w.options.Parallel, w.rows)
 	return errors.Join(g.Wait(), err)
 }
 
@@ -413,6 +485,9 @@ func (w *Writer) release() {
 		l.chunk.newChunk()
 	}
 	w.shop.close()
+	if w.stamped != nil {
+		w.stamped.release()
+	}
 }
 
 func (w *Writer) wrap(err error) error {

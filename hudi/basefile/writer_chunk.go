@@ -70,6 +70,54 @@ func (c *chunkEncoder) valid(from, to int) error {
 	return nil
 }
 
+// picked takes rows of a flat column, none of them null.
+func (c *chunkEncoder) picked(rows []int32) error {
+	for len(rows) > 0 {
+		n, err := c.values.take(rows)
+		if err != nil {
+			return err
+		}
+		c.def.repeat(c.maxDef, n)
+		c.rows += int64(n)
+		rows = rows[n:]
+		if err := c.endFullPage(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pickedAmong takes n rows of a flat column of which those at the places where are not null; rows has their values. It says how many
+// of the n it took: fewer when the page is full, but at least one.
+func (c *chunkEncoder) pickedAmong(rows, where []int32, n int) (int, error) {
+	if len(rows) == 0 {
+		return n, c.absent(n)
+	}
+	if c.maxDef == 0 && len(rows) < n {
+		return 0, errNull
+	}
+	valid, err := c.values.take(rows)
+	if err != nil {
+		return 0, err
+	}
+	if valid < len(rows) {
+		n = int(where[valid])
+	}
+	if valid == n {
+		c.def.repeat(c.maxDef, n)
+	} else {
+		levels := c.def.more(n)
+		clear(levels)
+		for _, at := range where[:valid] {
+			levels[at] = c.maxDef
+		}
+		c.def.took(n)
+	}
+	c.rows += int64(n)
+	c.nulls += int64(n - valid)
+	return n, c.endFullPage()
+}
+
 // repeated takes value i of a flat column for n rows.
 func (c *chunkEncoder) repeated(v *texts, i, n int) error {
 	for n > 0 {

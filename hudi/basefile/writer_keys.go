@@ -91,13 +91,17 @@ func (k *keyNotes) inherit(old File) {
 }
 
 // add notes the keys of runs of rows; first is the number of the first row in the file.
-func (k *keyNotes) add(batches []arrow.RecordBatch, runs []rowRun, first int64) error {
+func (k *keyNotes) add(set *rowSet, first int64) error {
 	if k.filter == nil || k.inherited {
 		return nil
 	}
-	for _, r := range runs {
-		keys := batches[r.batch].Column(k.column).(*array.String)
-		if err := k.addColumn(keys, int(r.row), int(r.row+r.rows), first); err != nil {
+	for i := range set.runs {
+		r := &set.runs[i]
+		keys, ok := set.batches[r.batch].Column(set.place(k.column)).(*array.String)
+		if !ok {
+			return fmt.Errorf("%s is not text", schema.RecordKey)
+		}
+		if err := k.addRun(keys, r, first); err != nil {
 			return err
 		}
 		first += r.rows
@@ -114,7 +118,7 @@ func (k *keyNotes) addOld(ctx context.Context, old File, o ScanOptions, first, e
 		}
 		n := min(batch.NumRows(), end-batch.FirstRow)
 		if n > 0 {
-			err = k.addColumn(batch.Column(0).(*array.String), 0, int(n), first)
+			err = k.addRun(batch.Column(0).(*array.String), &rowRun{rows: n}, first)
 		}
 		batch.Release()
 		if err != nil || n < 0 || batch.FirstRow+n == end {
@@ -125,21 +129,27 @@ func (k *keyNotes) addOld(ctx context.Context, old File, o ScanOptions, first, e
 	return nil
 }
 
-func (k *keyNotes) addColumn(keys *array.String, from, to int, first int64) error {
-	if err := k.filter.AddRows(keys, from, to); err != nil {
+func (k *keyNotes) addRun(keys *array.String, r *rowRun, first int64) (err error) {
+	if r.rows == 0 {
+		return nil
+	}
+	if r.pick != nil {
+		err = k.filter.AddPicked(keys, r.pick[r.row:r.row+r.rows])
+	} else {
+		err = k.filter.AddRows(keys, int(r.row), int(r.row+r.rows))
+	}
+	if err != nil {
 		if errors.Is(err, bloom.ErrEmptyKey) {
 			return fmt.Errorf("in the rows from %d on, a record without key (%s is null or empty): %w", first, schema.RecordKey, err)
 		}
 		return err
 	}
-	if from == to {
-		return nil
-	}
 	low, high := k.min, k.max
 	if !k.any {
-		low, high = keys.Value(from), keys.Value(from)
+		low = keys.Value(r.at(0))
+		high = low
 	}
-	low, high = keyRange(keys, from, to, low, high)
+	low, high = keyRange(keys, r, low, high)
 	if !k.any || low != k.min {
 		k.min = strings.Clone(low)
 	}
@@ -150,13 +160,13 @@ func (k *keyNotes) addColumn(keys *array.String, from, to int, first int64) erro
 	return nil
 }
 
-// keyRange widens a range to hold the keys [from, to). Most keys differ from both ends in their first eight bytes, whose order is that
+// keyRange widens a range to hold the keys of a run. Most keys differ from both ends in their first eight bytes, whose order is that
 // of numbers as long as they are ASCII.
-func keyRange(keys *array.String, from, to int, low, high string) (newLow, newHigh string) {
+func keyRange(keys *array.String, r *rowRun, low, high string) (newLow, newHigh string) {
 	const beyond = 0x8080808080808080
 	lowHead, highHead := head(low), head(high)
-	for i := from; i < to; i++ {
-		v := keys.Value(i)
+	for i := range int(r.rows) {
+		v := keys.Value(r.at(i))
 		h := head(v)
 		ascii := (h|lowHead|highHead)&beyond == 0
 		switch {

@@ -15,18 +15,7 @@ import (
 // Constant is a text column of n rows with one value: a run-end encoded array of one run, which a [Writer] takes in place of n copies
 // of the text. It costs nothing for a row.
 func Constant(mem memory.Allocator, text string, n int) arrow.Array {
-	value := array.NewStringBuilder(mem)
-	defer value.Release()
-	ends := array.NewInt64Builder(mem)
-	defer ends.Release()
-	if n > 0 {
-		value.Append(text)
-		ends.Append(int64(n))
-	}
-	v, e := value.NewArray(), ends.NewArray()
-	defer v.Release()
-	defer e.Release()
-	return array.NewRunEndEncodedArray(e, v, n, 0)
+	return oneText(mem, &text, n)
 }
 
 // runEncoded is the type that a column of a batch may have in place of text.

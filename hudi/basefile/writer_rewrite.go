@@ -220,7 +220,7 @@ func (r *rewriting) merge(ctx context.Context, batch Batch) error {
 		at = t.row + 1
 	}
 	runs = appendRun(runs, rowRun{row: at, rows: batch.NumRows() - at})
-	return r.w.writeRuns(batches, runs)
+	return r.w.writeRuns(rowSet{batches: batches, runs: runs})
 }
 
 // touched takes the changes of a batch's rows; their batches are appended to batches.

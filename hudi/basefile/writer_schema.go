@@ -298,10 +298,10 @@ func sameShape(a, b arrow.DataType) bool {
 	return arrow.TypeEqual(a, b)
 }
 
-// write encodes runs of rows; first is the number of the first row in the file, for errors.
-func (c *writeColumns) write(batches []arrow.RecordBatch, runs []rowRun, parallel int, first int64) error {
+// write encodes the rows of a set; first is the number of the first row in the file, for errors.
+func (c *writeColumns) write(set *rowSet, parallel int, first int64) error {
 	one := func(l *leafWriter) error {
-		if err := l.write(batches, runs); err != nil {
+		if err := l.write(set); err != nil {
 			return fmt.Errorf("column %s, in the rows from %d on: %w", c.schema.Field(l.column).Name, first, err)
 		}
 		return nil
@@ -324,11 +324,13 @@ func (c *writeColumns) write(batches []arrow.RecordBatch, runs []rowRun, paralle
 
 // leafWriter takes the levels and values of one leaf out of slices of rows.
 type leafWriter struct {
-	column int // of the batch
+	column int // of the file
 	way    []step
 	chunk  chunkEncoder
 	bound  []*boundBatch
 	arrays []arrow.Array // one for each step of the way, in the batch that is used
+	there  []int32       // scratch: rows of a pick that are not null, and their places in it
+	where  []int32
 }
 
 // boundBatch is one of several batches whose rows are taken in turn.
@@ -337,23 +339,35 @@ type boundBatch struct {
 	runs   *array.RunEndEncoded // in place of a flat array
 }
 
-func (l *leafWriter) write(batches []arrow.RecordBatch, runs []rowRun) (err error) {
+func (l *leafWriter) write(set *rowSet) (err error) {
 	defer recovered(&err)
 	clear(l.bound) // let go of the batches before
-	l.bound = grown(l.bound[:0], len(batches))
+	l.bound = grown(l.bound[:0], max(len(set.batches), 1))
 	clear(l.bound)
-	for _, r := range runs {
+	defer func() { clear(l.bound) }()
+	place := set.place(l.column)
+	if place < 0 {
+		if err := l.bind(0, set.made[l.column]); err != nil {
+			return err
+		}
+		return l.add(l.bound[0], 0, int(set.rows()))
+	}
+	for _, r := range set.runs {
 		if r.rows == 0 {
 			continue
 		}
-		if err := l.bind(r.batch, batches[r.batch].Column(l.column)); err != nil {
+		if err := l.bind(r.batch, set.batches[r.batch].Column(place)); err != nil {
 			return err
 		}
-		if err := l.add(l.bound[r.batch], int(r.row), int(r.row+r.rows)); err != nil {
+		if r.pick != nil {
+			err = l.pick(l.bound[r.batch], r.pick[r.row:r.row+r.rows])
+		} else {
+			err = l.add(l.bound[r.batch], int(r.row), int(r.row+r.rows))
+		}
+		if err != nil {
 			return err
 		}
 	}
-	clear(l.bound)
 	return nil
 }
 
@@ -423,6 +437,46 @@ func (l *leafWriter) add(b *boundBatch, from, to int) error {
 			return err
 		}
 		from = end
+	}
+	return nil
+}
+
+// pick takes rows of the batch that is used.
+func (l *leafWriter) pick(b *boundBatch, rows []int32) error {
+	if b.runs == nil && len(l.way) == 1 {
+		if l.arrays[0].NullN() == 0 {
+			return l.chunk.picked(rows)
+		}
+		return l.pickThere(l.arrays[0], rows)
+	}
+	for _, i := range rows {
+		if err := l.add(b, int(i), int(i)+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pickBlock rows are parted at once into those that are null and the others.
+const pickBlock = 1024
+
+// pickThere takes rows of a flat column with nulls.
+func (l *leafWriter) pickThere(arr arrow.Array, rows []int32) error {
+	bitmap, offset := arr.NullBitmapBytes(), arr.Data().Offset()
+	for len(rows) > 0 {
+		block := rows[:min(pickBlock, len(rows))]
+		l.there, l.where = grown(l.there[:0], len(block)), grown(l.where[:0], len(block))
+		n := 0
+		for i, row := range block {
+			l.there[n], l.where[n] = row, int32(i)
+			at := offset + int(row)
+			n += int(bitmap[at/8] >> (at % 8) & 1)
+		}
+		took, err := l.chunk.pickedAmong(l.there[:n], l.where[:n], len(block))
+		if err != nil {
+			return err
+		}
+		rows = rows[took:]
 	}
 	return nil
 }

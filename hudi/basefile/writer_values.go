@@ -23,6 +23,8 @@ type leafValues interface {
 	use(k int)
 	// add takes values [from, to) into the open page and says how many: fewer when the page is full, but at least one.
 	add(from, to int) (int, error)
+	// take is add for the values that rows names.
+	take(rows []int32) (int, error)
 	// size of the open page, in bytes, and whether the page has to end.
 	size() (bytes int, full bool)
 	// page encodes the open page behind dst and begins the next.
@@ -48,10 +50,11 @@ type number interface {
 // numbers are of type T; U has its bits.
 type numbers[T number, U uint32 | uint64] struct {
 	openPage
-	views [][]U
-	from  []U
-	plain []U
-	dict  numberDictionary[U]
+	views  [][]U
+	from   []U
+	plain  []U
+	picked []U // scratch of take
+	dict   numberDictionary[U]
 }
 
 func (v *numbers[T, U]) bind(k int, arr arrow.Array) error {
@@ -85,15 +88,39 @@ func (v *numbers[T, U]) width() int {
 
 func (v *numbers[T, U]) add(from, to int) (int, error) {
 	if v.on {
-		return v.addIndexed(from, to), nil
+		return v.addIndexed(v.from[from:to]), nil
 	}
-	n := min(to-from, max(v.limit/v.width()-len(v.plain), 1))
+	n := v.room(to - from)
 	v.plain = append(v.plain, v.from[from:from+n]...)
 	return n, nil
 }
 
-func (v *numbers[T, U]) addIndexed(from, to int) int {
-	src := v.from[from:to]
+// room is how many of n plain values the page takes.
+func (v *numbers[T, U]) room(n int) int {
+	return min(n, max(v.limit/v.width()-len(v.plain), 1))
+}
+
+func (v *numbers[T, U]) take(rows []int32) (int, error) {
+	if v.on {
+		v.picked = grown(v.picked[:0], len(rows))
+		pickInto(v.picked, v.from, rows)
+		return v.addIndexed(v.picked), nil
+	}
+	n, at := v.room(len(rows)), len(v.plain)
+	v.plain = grown(v.plain, n)
+	pickInto(v.plain[at:], v.from, rows[:n])
+	return n, nil
+}
+
+// pickInto copies those of some values that rows names.
+func pickInto[V any](dst, values []V, rows []int32) {
+	dst = dst[:len(rows)]
+	for i, row := range rows {
+		dst[i] = values[row]
+	}
+}
+
+func (v *numbers[T, U]) addIndexed(src []U) int {
 	same := 1
 	for len(v.index.rest) == 0 && same < len(src) && src[same] == src[0] {
 		same++
@@ -234,11 +261,29 @@ func (v *booleans) bind(k int, arr arrow.Array) error {
 
 func (v *booleans) use(k int) { v.from = v.views[k] }
 
-func (v *booleans) add(from, to int) (int, error) {
-	n := to - from
+// grow makes room for n more bits.
+func (v *booleans) grow(n int) {
 	if need := int(bitutil.BytesForBits(int64(v.n + n))); need > len(v.bits) {
 		v.bits = append(v.bits, make([]byte, need-len(v.bits))...)
 	}
+}
+
+func (v *booleans) take(rows []int32) (int, error) {
+	v.grow(len(rows))
+	data := v.from.Data()
+	src, offset := data.Buffers()[1].Bytes(), data.Offset()
+	for i, row := range rows {
+		from, to := offset+int(row), v.n+i
+		mask := byte(1) << (to % 8)
+		v.bits[to/8] = v.bits[to/8]&^mask | src[from/8]>>(from%8)<<(to%8)&mask
+	}
+	v.n += len(rows)
+	return len(rows), nil
+}
+
+func (v *booleans) add(from, to int) (int, error) {
+	n := to - from
+	v.grow(n)
 	data := v.from.Data()
 	bitutil.CopyBitmap(data.Buffers()[1].Bytes(), data.Offset()+from, n, v.bits, v.n)
 	v.n += n
@@ -315,8 +360,31 @@ func (v *texts) add(from, to int) (int, error) {
 	return v.addPlain(from, to), nil
 }
 
+func (v *texts) take(rows []int32) (int, error) {
+	if v.on {
+		return v.takeIndexed(rows), nil
+	}
+	return v.takePlain(rows), nil
+}
+
 // shortText bytes are copied at once: what is too much of them is overwritten by the text behind it.
 const shortText = 32
+
+// putPlain writes the text data[start:end] behind its length, and gives what is left of out: it has shortText bytes more than it needs.
+func putPlain(out, data []byte, start, end int) []byte {
+	size := end - start
+	binary.LittleEndian.PutUint32(out, uint32(size))
+	to := out[4:]
+	if size > shortText || start+shortText > len(data) {
+		copy(to, data[start:end])
+		return to[size:]
+	}
+	to, from := to[:shortText:cap(to)], data[start:start+shortText] // in words, as a call to copy takes longer
+	for i := 0; i < shortText; i += 8 {
+		binary.LittleEndian.PutUint64(to[i:], binary.LittleEndian.Uint64(from[i:]))
+	}
+	return out[4+size:]
+}
 
 func (v *texts) addPlain(from, to int) int {
 	offsets, data := v.from.offsets[from:to+1], v.from.bytes
@@ -331,30 +399,45 @@ func (v *texts) addPlain(from, to int) int {
 	out := v.plain[at:]
 	start := offsets[0]
 	for _, end := range offsets[1 : n+1] {
-		size := end - start
-		binary.LittleEndian.PutUint32(out, uint32(size))
-		if size <= shortText && int(start)+shortText <= len(data) {
-			*(*[shortText]byte)(out[4:]) = *(*[shortText]byte)(data[start:])
-		} else {
-			copy(out[4:], data[start:end])
-		}
-		out = out[4+size:]
+		out = putPlain(out, data, int(start), int(end))
 		start = end
 	}
 	v.plain = v.plain[:at+total(n)]
-	v.noteBounds(from, from+n)
+	v.noteBounds(at)
 	return n
 }
 
-// noteBounds looks at plain values of the page.
-func (v *texts) noteBounds(from, to int) {
+func (v *texts) takePlain(rows []int32) int {
+	offsets, data := v.from.offsets, v.from.bytes
+	room, total, n := v.limit-len(v.plain), 0, 0
+	for n < len(rows) && (n == 0 || total < room) {
+		row := rows[n]
+		total += int(offsets[row+1]-offsets[row]) + 4
+		n++
+	}
+	at := len(v.plain)
+	v.plain = grown(v.plain, total+shortText)
+	out := v.plain[at:]
+	for _, row := range rows[:n] {
+		out = putPlain(out, data, int(offsets[row]), int(offsets[row+1]))
+	}
+	v.plain = v.plain[:at+total]
+	v.noteBounds(at)
+	return n
+}
+
+// noteBounds looks at the plain values of the page from byte at on.
+func (v *texts) noteBounds(at int) {
+	values := v.plain[at:]
 	low, high := v.low, v.high
 	if !v.any {
-		low, high = v.from.at(from), v.from.at(from)
+		low, _ = firstPlain(values)
+		high = low
 	}
 	if v.signed {
-		for i := from; i < to; i++ {
-			x := v.from.at(i)
+		for len(values) > 0 {
+			x, rest := firstPlain(values)
+			values = rest
 			if compareSigned(x, low) < 0 {
 				low = x
 			} else if compareSigned(x, high) > 0 {
@@ -362,20 +445,24 @@ func (v *texts) noteBounds(from, to int) {
 			}
 		}
 	} else {
-		low, high = v.textBounds(from, to, low, high)
+		low, high = textBounds(values, low, high)
 	}
 	v.any = true
 	v.low, v.high = append(v.low[:0], low...), append(v.high[:0], high...)
 }
 
+// firstPlain takes the first value off PLAIN texts.
+func firstPlain(values []byte) (x, rest []byte) {
+	end := 4 + int(binary.LittleEndian.Uint32(values))
+	return values[4:end:end], values[end:]
+}
+
 // textBounds compares the first eight bytes as numbers, and more only where they are those of a bound.
-func (v *texts) textBounds(from, to int, low, high []byte) ([]byte, []byte) {
-	data := v.from.bytes
-	start := v.from.offsets[from]
+func textBounds(values, low, high []byte) ([]byte, []byte) {
 	lowHead, highHead := head(low), head(high)
-	for _, end := range v.from.offsets[from+1 : to+1] {
-		x := data[start:end]
-		start = end
+	for len(values) > 0 {
+		x, rest := firstPlain(values)
+		values = rest
 		h := head(x)
 		if h > highHead || h == highHead && bytes.Compare(x, high) > 0 {
 			high, highHead = x, h
@@ -412,8 +499,26 @@ func (v *texts) addIndexed(from, to int) int {
 			break
 		}
 	}
-	v.values += at - from
-	v.raw += int(v.from.offsets[at]-v.from.offsets[from]) + 4*(at-from)
+	v.added(at-from, int(v.from.offsets[at]-v.from.offsets[from]))
+	return at - from
+}
+
+func (v *texts) takeIndexed(rows []int32) int {
+	n, size := 0, 0
+	for n < len(rows) && (n == 0 || len(v.dict.plain) <= v.limit) {
+		x := v.from.at(int(rows[n]))
+		v.index.repeat(v.dict.find(x), 1)
+		size += len(x)
+		n++
+	}
+	v.added(n, size)
+	return n
+}
+
+// added: n values of so many bytes became indexes.
+func (v *texts) added(n, size int) {
+	v.values += n
+	v.raw += size + 4*n
 	if v.serves(len(v.dict.ends), len(v.dict.plain)) {
 		v.inOrder(func(i uint32, n int) {
 			for range n {
@@ -425,7 +530,6 @@ func (v *texts) addIndexed(from, to int) int {
 		v.dict.reset()
 		v.on = false
 	}
-	return at - from
 }
 
 // runEnd is where a run of equal texts ends that begins at from. A column of one value is compared with itself in one go.
@@ -555,6 +659,7 @@ type fixedBytes struct {
 	views  [][]byte
 	from   []byte
 	plain  []byte
+	picked []byte // scratch of take
 	dict   bytesDictionary
 }
 
@@ -578,20 +683,33 @@ func (v *fixedBytes) bind(k int, arr arrow.Array) error {
 func (v *fixedBytes) use(k int) { v.from = v.views[k] }
 
 func (v *fixedBytes) add(from, to int) (int, error) {
-	if !v.on {
-		n := min(to-from, max((v.limit-len(v.plain))/v.width, 1))
-		v.plain = append(v.plain, v.from[from*v.width:(from+n)*v.width]...)
-		return n, nil
+	return v.addBytes(v.from[from*v.width : to*v.width]), nil
+}
+
+func (v *fixedBytes) take(rows []int32) (int, error) {
+	v.picked = v.picked[:0]
+	for _, row := range rows {
+		v.picked = append(v.picked, v.from[int(row)*v.width:(int(row)+1)*v.width]...)
 	}
-	for i := from; i < to; i++ {
+	return v.addBytes(v.picked), nil
+}
+
+func (v *fixedBytes) addBytes(src []byte) int {
+	n := len(src) / v.width
+	if !v.on {
+		n = min(n, max((v.limit-len(v.plain))/v.width, 1))
+		v.plain = append(v.plain, src[:n*v.width]...)
+		return n
+	}
+	for i := range n {
 		if len(v.dict.plain) > v.limit {
-			to = i
+			n = i
 			break
 		}
-		v.index.repeat(v.dict.find(v.from[i*v.width:(i+1)*v.width]), 1)
+		v.index.repeat(v.dict.find(src[i*v.width:(i+1)*v.width]), 1)
 	}
-	v.values += to - from
-	v.raw += (to - from) * v.width
+	v.values += n
+	v.raw += n * v.width
 	if v.serves(len(v.dict.ends), len(v.dict.plain)) {
 		v.inOrder(func(i uint32, n int) {
 			for range n {
@@ -602,7 +720,7 @@ func (v *fixedBytes) add(from, to int) (int, error) {
 		v.dict.reset()
 		v.on = false
 	}
-	return to - from, nil
+	return n
 }
 
 func (v *fixedBytes) size() (int, bool) {
@@ -696,6 +814,7 @@ type decimals struct {
 	from       decimalView
 	space      []byte
 	ends       []int32
+	picked     []decimal128.Num // scratch of take
 }
 
 type decimalView struct {
@@ -734,23 +853,56 @@ const decimalBlock = 1024
 
 func (v *decimals) add(from, to int) (int, error) {
 	to = min(to, from+decimalBlock)
-	v.space, v.ends = v.space[:0], append(v.ends[:0], 0)
-	var err error
-	if v.from.narrow != nil && v.precision <= 18 && v.width > 0 && v.width <= 8 {
-		err = v.short(v.from.narrow.Values()[from:to])
-	} else {
-		err = v.long(from, to)
+	v.begin()
+	if v.isShort() {
+		if err := v.short(v.from.narrow.Values()[from:to]); err != nil {
+			return 0, err
+		}
+		return v.addBytes(to - from)
 	}
-	if err != nil {
-		return 0, err
+	for i := from; i < to; i++ {
+		if err := v.long(i); err != nil {
+			return 0, err
+		}
 	}
+	return v.addBytes(to - from)
+}
+
+func (v *decimals) take(rows []int32) (int, error) {
+	rows = rows[:min(len(rows), decimalBlock)]
+	v.begin()
+	if v.isShort() {
+		v.picked = grown(v.picked[:0], len(rows))
+		pickInto(v.picked, v.from.narrow.Values(), rows)
+		if err := v.short(v.picked); err != nil {
+			return 0, err
+		}
+		return v.addBytes(len(rows))
+	}
+	for _, row := range rows {
+		if err := v.long(int(row)); err != nil {
+			return 0, err
+		}
+	}
+	return v.addBytes(len(rows))
+}
+
+func (v *decimals) begin() { v.space, v.ends = v.space[:0], append(v.ends[:0], 0) }
+
+// isShort says whether the numbers fit in eight bytes.
+func (v *decimals) isShort() bool {
+	return v.from.narrow != nil && v.precision <= 18 && v.width > 0 && v.width <= 8
+}
+
+// addBytes adds the n numbers that were turned into bytes.
+func (v *decimals) addBytes(n int) (int, error) {
 	switch bytes := v.leafValues.(type) {
 	case *fixedBytes:
 		bytes.from = v.space
 	case *texts:
 		bytes.from = textView{offsets: v.ends, bytes: v.space}
 	}
-	return v.leafValues.add(0, to-from)
+	return v.leafValues.add(0, n)
 }
 
 // short writes numbers that fit in eight bytes.
@@ -778,26 +930,25 @@ func (v *decimals) tooLong(digits string) error {
 	return fmt.Errorf("the decimal with the digits %s has more than %d", digits, v.precision)
 }
 
-func (v *decimals) long(from, to int) error {
-	for i := from; i < to; i++ {
-		var digits [32]byte
-		if v.from.narrow != nil {
-			n := v.from.narrow.Value(i)
-			if !fits(n, v.precision) {
-				return v.tooLong(n.ToString(0))
-			}
-			putDecimal(&digits, uint64(n.HighBits()>>63), uint64(n.HighBits()>>63), uint64(n.HighBits()), n.LowBits())
-		} else {
-			n := v.from.wide.Value(i)
-			if !n.FitsInPrecision(v.precision) {
-				return v.tooLong(n.ToString(0))
-			}
-			a := n.Array()
-			putDecimal(&digits, a[3], a[2], a[1], a[0])
+// long writes number i of any size.
+func (v *decimals) long(i int) error {
+	var digits [32]byte
+	if v.from.narrow != nil {
+		n := v.from.narrow.Value(i)
+		if !fits(n, v.precision) {
+			return v.tooLong(n.ToString(0))
 		}
-		v.space = append(v.space, digits[len(digits)-v.bytes(&digits):]...)
-		v.ends = append(v.ends, int32(len(v.space)))
+		putDecimal(&digits, uint64(n.HighBits()>>63), uint64(n.HighBits()>>63), uint64(n.HighBits()), n.LowBits())
+	} else {
+		n := v.from.wide.Value(i)
+		if !n.FitsInPrecision(v.precision) {
+			return v.tooLong(n.ToString(0))
+		}
+		a := n.Array()
+		putDecimal(&digits, a[3], a[2], a[1], a[0])
 	}
+	v.space = append(v.space, digits[len(digits)-v.bytes(&digits):]...)
+	v.ends = append(v.ends, int32(len(v.space)))
 	return nil
 }
 

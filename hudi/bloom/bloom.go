@@ -71,6 +71,8 @@ type Filter struct {
 	// full), keys after which no row is added, and the row that takes the next key of a full filter, -1 before it is full.
 	perRow, inRow, limit int64
 	next                 int
+
+	group *group // scratch of adding
 }
 
 // New makes an empty filter for so many entries, of which a share of fpp may be false positives. A dynamic filter adds a
@@ -157,46 +159,56 @@ func (f *Filter) AddAll(keys *array.String) error { return f.AddRows(keys, 0, ke
 
 // AddRows is AddAll for the rows [from, to) of a column.
 func (f *Filter) AddRows(keys *array.String, from, to int) error {
+	return f.addKeys(keys, to-from, func(i int) int { return from + i })
+}
+
+// AddPicked is AddAll for those rows of a column that rows names, in their order.
+func (f *Filter) AddPicked(keys *array.String, rows []int32) error {
+	return f.addKeys(keys, len(rows), func(i int) int { return int(rows[i]) })
+}
+
+// addKeys adds n keys; row says where they are in the column.
+func (f *Filter) addKeys(keys *array.String, n int, row func(i int) int) error {
 	nulls := keys.NullN() > 0
-	end, last := to, to
-	var four quad
 	single := f.hasher()
-	for at := from; at < end; {
-		n := min(lanes, end-at)
-		for i := at; i < at+n; i++ {
-			if nulls && keys.IsNull(i) || keys.Value(i) == "" {
-				n, end = i-at, i // those before are added
-				break
-			}
+	if f.group == nil {
+		f.group = &group{}
+	}
+	defer f.addGroup(single.magic)
+	for i := range n {
+		k := row(i)
+		key := keys.Value(k)
+		if key == "" || nulls && keys.IsNull(k) {
+			return fmt.Errorf("row %d: %w", k, ErrEmptyKey)
 		}
-		if n == lanes && f.hash == Murmur && four.set(keys, at) {
-			f.addFour(single, &four)
-		} else {
-			for i := at; i < at+n; i++ {
-				single.setString(keys.Value(i))
-				single.add(f.take())
-			}
+		if f.hash != Murmur || len(key) > maxGroupKey {
+			f.addGroup(single.magic)
+			single.setString(key)
+			single.add(f.take())
+			continue
 		}
-		at += n
-		if at == end && end < last {
-			return fmt.Errorf("row %d: %w", end, ErrEmptyKey)
+		if !f.group.fits(key) {
+			f.addGroup(single.magic)
 		}
+		f.group.add(key)
 	}
 	return nil
 }
 
-// addFour adds four keys of one length. The hashes of one key wait for one another; those of several keys are made side by side,
-// which takes little longer than those of one.
-func (f *Filter) addFour(h *hasher, keys *quad) {
-	rowA, rowB, rowC, rowD := f.take(), f.take(), f.take(), f.take()
-	var a, b, c, d uint32
-	for range f.hashes {
-		a, b, c, d = keys.murmur(a, b, c, d)
-		set(rowA, h.position(a))
-		set(rowB, h.position(b))
-		set(rowC, h.position(c))
-		set(rowD, h.position(d))
+// addGroup adds the keys of the group, if there are any. Bits are set when all places are known, so that no hash waits for memory.
+func (f *Filter) addGroup(magic uint64) {
+	g := f.group
+	if g.keys == 0 {
+		return
 	}
+	places := g.places(f.hashes, magic, f.bits)
+	for k := range g.keys {
+		row := f.take()
+		for i := range places {
+			set(row, places[i][k])
+		}
+	}
+	g.keys = 0
 }
 
 func set(row []byte, at uint32) { row[at/8] |= 1 << (at % 8) }
@@ -265,17 +277,16 @@ func (h *hasher) sum(seed uint32) uint32 {
 	return jenkins(h.raw, seed)
 }
 
-// position is |hash % bits|, where the remainder takes the sign of the hash.
-func (h *hasher) position(sum uint32) uint32 {
+// position is |hash % size|, where the remainder takes the sign of the hash. The magic number of one bit is 0, and so is its only place.
+func position(sum uint32, magic uint64, size uint32) uint32 {
 	if int32(sum) < 0 {
 		sum = -sum
 	}
-	if h.f.bits == 1 { // for which there is no magic number
-		return 0
-	}
-	high, _ := bits.Mul64(h.magic*uint64(sum), uint64(h.f.bits))
+	high, _ := bits.Mul64(magic*uint64(sum), uint64(size))
 	return uint32(high)
 }
+
+func (h *hasher) position(sum uint32) uint32 { return position(sum, h.magic, h.f.bits) }
 
 func (h *hasher) add(row []byte) {
 	sum := uint32(0)

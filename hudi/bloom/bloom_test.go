@@ -477,3 +477,50 @@ func TestContinue(t *testing.T) {
 		}
 	}
 }
+
+// Rows that are picked out of a column are added as their keys are one by one: groups of one length and of several, with a row that is
+// picked twice, for filters that grow.
+func TestAddPicked(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 3))
+	var keys []string
+	for range 3000 {
+		keys = append(keys, strings.Repeat("ä", rnd.IntN(3)/2*rnd.IntN(80))+fmt.Sprintf("%0*d", 1+rnd.IntN(3), rnd.IntN(10)))
+	}
+	in := column(keys)
+	var rows []int32
+	for range 5000 {
+		rows = append(rows, rnd.Int32N(int32(len(keys))))
+	}
+	for _, kind := range []bloom.Kind{bloom.Simple, bloom.DynamicV0} {
+		for _, entries := range []int{1, 1000} {
+			picked, single := made(t, kind, entries), made(t, kind, entries)
+			for rest := rows; len(rest) > 0; {
+				n := min(1+rnd.IntN(9), len(rest))
+				if err := picked.AddPicked(in, rest[:n]); err != nil {
+					t.Fatal(err)
+				}
+				rest = rest[n:]
+			}
+			for _, row := range rows {
+				if err := single.Add([]byte(keys[row])); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if picked.Text() != single.Text() {
+				t.Errorf("%s of %d: another filter", kind, entries)
+			}
+		}
+	}
+	if err := made(t, bloom.Simple, 10).AddPicked(column([]string{"a", ""}), []int32{0, 1, 0}); !errors.Is(err, bloom.ErrEmptyKey) || !strings.Contains(err.Error(), "row 1") {
+		t.Error(err)
+	}
+}
+
+func made(t *testing.T, kind bloom.Kind, entries int) *bloom.Filter {
+	t.Helper()
+	f, err := bloom.New(kind, entries, 0.01, 3*entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}

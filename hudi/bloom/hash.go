@@ -1,10 +1,6 @@
 package bloom
 
-import (
-	"encoding/binary"
-
-	"github.com/apache/arrow-go/v18/arrow/array"
-)
+import "encoding/binary"
 
 // Hash is the hash function of a filter; its value is the byte that a serialised filter holds.
 type Hash uint8
@@ -77,61 +73,6 @@ func (m *mixed) murmur(seed uint32) uint32 {
 		h = (h ^ m.tail) * murmurM
 	}
 	return finish(h)
-}
-
-// lanes is how many keys are hashed side by side.
-const lanes = 4
-
-// quad is four keys of one length, as mixed has one: word i of key k is words[4*i+k].
-type quad struct {
-	words  [lanes * 32]uint32
-	n      int // words of all
-	tails  [lanes]uint32
-	tailed bool
-	length uint32
-}
-
-// set takes four keys of a column, if they have one length that is not too long.
-func (q *quad) set(keys *array.String, at int) bool {
-	size := len(keys.Value(at))
-	for k := 1; k < lanes; k++ {
-		if len(keys.Value(at+k)) != size {
-			return false
-		}
-	}
-	if size >= len(q.words) {
-		return false
-	}
-	q.length, q.n, q.tailed = uint32(size), size/4*lanes, size%4 > 0
-	for k := range lanes {
-		key := keys.Value(at + k)
-		i := k
-		for ; len(key) >= 4; key = key[4:] {
-			w := (uint32(key[0]) | uint32(key[1])<<8 | uint32(key[2])<<16 | uint32(key[3])<<24) * murmurM
-			w ^= w >> 24
-			q.words[i] = w * murmurM
-			i += lanes
-		}
-		q.tails[k] = tailOf(key)
-	}
-	return true
-}
-
-func (q *quad) murmur(a, b, c, d uint32) (uint32, uint32, uint32, uint32) {
-	a, b, c, d = a^q.length, b^q.length, c^q.length, d^q.length
-	for w := q.words[:q.n]; len(w) >= lanes; w = w[lanes:] {
-		a = a*murmurM ^ w[0]
-		b = b*murmurM ^ w[1]
-		c = c*murmurM ^ w[2]
-		d = d*murmurM ^ w[3]
-	}
-	if q.tailed {
-		a = (a ^ q.tails[0]) * murmurM
-		b = (b ^ q.tails[1]) * murmurM
-		c = (c ^ q.tails[2]) * murmurM
-		d = (d ^ q.tails[3]) * murmurM
-	}
-	return finish(a), finish(b), finish(c), finish(d)
 }
 
 func finish(h uint32) uint32 {

@@ -84,7 +84,7 @@ func (j *job) drain(ctx context.Context, store *shuffle.Store) ([]string, error)
 			break
 		}
 		g.Go(func() error {
-			return j.create(gctx, j.paths.names[p], write.NewFileID(0), true, spare, store.Read(gctx, p, 0, -1))
+			return j.create(gctx, j.paths.names[p], write.NewFileID(0), true, spare, store.Parts(gctx, p, 0, -1))
 		})
 	}
 	return names, errors.Join(g.Wait(), ctx.Err())
@@ -93,8 +93,12 @@ func (j *job) drain(ctx context.Context, store *shuffle.Store) ([]string, error)
 // mostOpen files are written at once by a loader. The rows of further partitions are put aside until these are done.
 const mostOpen = 64
 
-// heapBytes of rows are gathered before they are parted by partition: enough for pieces of a good size.
-const heapBytes = 48 << 20
+// pieceRows of each partition, on average, are collected before the lanes pick them out of the batches: enough for a piece to cost
+// little beside its rows, and few, so that the batches are still in the processor's cache. There are never more than heapBytes.
+const (
+	pieceRows = 4096
+	heapBytes = 48 << 20
+)
 
 // heapsMost heaps are there at once: one is filled while the lanes write the others. queued pieces may wait for each lane.
 const (
@@ -136,7 +140,7 @@ type piece struct {
 	from, n   int64
 }
 
-// heap is rows that were gathered, parted by partition. The lanes put their pieces together themselves.
+// heap is rows that were collected, parted by partition. The lanes pick theirs out of its batches.
 type heap struct {
 	*shuffle.Store
 	pieces atomic.Int64 // that are not done, and one for the loader
@@ -200,7 +204,7 @@ func (l *loader) feed(ctx context.Context) error {
 		if err := l.heap.Add(batch, targets); err != nil {
 			return err
 		}
-		if l.heap.Bytes() < min(heapBytes, l.j.Memory/8) {
+		if l.heap.Bytes() < min(heapBytes, l.j.Memory/8) && (l.heap.Groups() == 1 || l.heap.Total() < pieceRows*int64(l.heap.Groups())) {
 			return nil
 		}
 		return l.empty(ctx, false)
@@ -328,20 +332,18 @@ func (n *lane) work(ctx context.Context) error {
 }
 
 func (n *lane) writeAll(ctx context.Context, p piece) error {
-	for rows, err := range p.heap.Read(ctx, p.partition, p.from, p.n) {
+	for rows, err := range p.heap.Parts(ctx, p.partition, p.from, p.n) {
 		if err != nil {
 			return err
 		}
-		err = n.write(ctx, p, rows)
-		rows.Release()
-		if err != nil {
+		if err := n.write(ctx, p, rows); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (n *lane) write(ctx context.Context, p piece, rows arrow.RecordBatch) error {
+func (n *lane) write(ctx context.Context, p piece, rows []shuffle.Part) error {
 	f := n.files[p.partition]
 	if f == nil {
 		f = &laneFile{id: write.NewFileID(0)}

@@ -20,6 +20,7 @@ import (
 	"github.com/sluicelake/sluice/hudi/timeline"
 	"github.com/sluicelake/sluice/hudi/write"
 	"github.com/sluicelake/sluice/hudi/write/marker"
+	"github.com/sluicelake/sluice/internal/shuffle"
 	"github.com/sluicelake/sluice/storage"
 )
 
@@ -80,7 +81,7 @@ func (r *routed) execute(ctx context.Context, tasks []task) error {
 		g.Go(func() error {
 			if t.slot < 0 {
 				h := r.homes[t.home]
-				rows := r.inserts.Read(gctx, t.home, t.from, t.n)
+				rows := r.inserts.Parts(gctx, t.home, t.from, t.n)
 				return r.j.create(gctx, r.j.paths.names[h.partition], t.fileID, h.bucket == "", spare, rows)
 			}
 			return r.rewrite(gctx, t, spare)
@@ -91,11 +92,11 @@ func (r *routed) execute(ctx context.Context, tasks []task) error {
 
 // create writes new file groups with rows of one partition: the first under the id, the next ones under its next numbers, each as
 // large as files may be.
-func (j *job) create(ctx context.Context, partition, fileID string, roll bool, parallel int, rows iter.Seq2[arrow.RecordBatch, error]) error {
+func (j *job) create(ctx context.Context, partition, fileID string, roll bool, parallel int, rows iter.Seq2[[]shuffle.Part, error]) error {
 	var f *newFile
 	defer func() { f.abort() }()
 	number := 0
-	for batch, err := range rows {
+	for parts, err := range rows {
 		if err == nil && f == nil {
 			o := j.writerOptions(j.Parallel)
 			o.Parallel = parallel
@@ -103,14 +104,9 @@ func (j *job) create(ctx context.Context, partition, fileID string, roll bool, p
 			number++
 		}
 		if err != nil {
-			if batch != nil {
-				batch.Release()
-			}
 			return err
 		}
-		err = f.write(batch)
-		batch.Release()
-		if err != nil {
+		if err := f.write(parts); err != nil {
 			return err
 		}
 		if roll && f.out.Size() >= j.sizes.max {
@@ -136,7 +132,6 @@ type newFile struct {
 	j     *job
 	at    write.DataFile
 	out   *basefile.Writer
-	wide  *widener
 	begun time.Time
 }
 
@@ -145,21 +140,21 @@ func (j *job) newFile(ctx context.Context, partition, fileID string, o basefile.
 	if err != nil {
 		return nil, err
 	}
+	o.Stamp = j.newStamp(partition, at.BaseName.String())
 	out, err := basefile.Create(ctx, j.store, at.Path, o)
 	if err != nil {
 		return nil, err
 	}
-	return &newFile{j: j, at: at, out: out, wide: j.newWidener(partition, at.BaseName.String()), begun: time.Now()}, nil
+	return &newFile{j: j, at: at, out: out, begun: time.Now()}, nil
 }
 
 // write takes slim rows.
-func (f *newFile) write(slim arrow.RecordBatch) error {
-	rows, err := f.wide.rows(slim)
-	if err != nil {
-		return err
+func (f *newFile) write(slim []shuffle.Part) error {
+	rows := make([]basefile.Picked, len(slim))
+	for i, p := range slim {
+		rows[i] = basefile.Picked(p)
 	}
-	defer rows.Release()
-	return f.out.Write(rows)
+	return f.out.WritePicked(rows)
 }
 
 // close may be called on nil.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/sluicelake/sluice/hudi/config"
 	"github.com/sluicelake/sluice/hudi/operation"
@@ -527,5 +529,39 @@ func TestShapes(t *testing.T) {
 	run(t, keyless, operation.Insert, short(t, "a x 1"), nil)
 	if got := dump(t, keyless); len(got) != 3 || got[0]["_hoodie_record_key"] == got[1]["_hoodie_record_key"] || got[1]["_hoodie_record_key"] == got[2]["_hoodie_record_key"] {
 		t.Errorf("%v", got)
+	}
+}
+
+// Rows that come partition by partition make one file for each, though several lanes write; in the order in which they came.
+func TestBulkInsertOfGroupedRows(t *testing.T) {
+	s := create(t, nil)
+	var batches []arrow.RecordBatch
+	const each = 6000
+	for i := 0; i < 3*each; i += 1000 {
+		b := array.NewRecordBuilder(memory.DefaultAllocator, columns)
+		for row := i; row < i+1000; row++ {
+			b.Field(0).(*array.StringBuilder).Append(fmt.Sprintf("k%05d", row))
+			b.Field(1).(*array.StringBuilder).Append(string(rune('a' + row/each)))
+			b.Field(2).(*array.Int64Builder).Append(int64(row))
+			b.Field(3).(*array.Int64Builder).Append(1)
+			b.Field(4).AppendNull()
+			b.Field(5).AppendNull()
+		}
+		batches = append(batches, b.NewRecordBatch())
+	}
+	if r := run(t, s, operation.BulkInsert, operation.Rows{Schema: columns, Batches: stream(batches...)}, conf()); r.Inserted != 3*each || r.Files != 3 {
+		t.Fatalf("%d rows in %d files", r.Inserted, r.Files)
+	}
+	got, err := snapshot(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range got {
+		if want := fmt.Sprintf("k%05d %c %d", i, 'a'+i/each, i); row != want {
+			t.Fatalf("row %d is %s, want %s", i, row, want)
+		}
+	}
+	if len(got) != 3*each {
+		t.Fatalf("%d rows", len(got))
 	}
 }

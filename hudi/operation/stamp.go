@@ -31,6 +31,15 @@ type widener struct {
 	stamp
 }
 
+// newStamp is what all rows of a new file get.
+func (j *job) newStamp(partition, file string) *basefile.Stamp {
+	if !j.cfg.PopulateMetaFields {
+		return &basefile.Stamp{}
+	}
+	instant := j.txn.Instant()
+	return &basefile.Stamp{CommitTime: instant, Partition: partition, FileName: file, SeqnoPrefix: fmt.Sprintf("%s_%d_", instant, j.stats.task())}
+}
+
 func (j *job) newWidener(partition, file string) *widener {
 	return &widener{j: j, stamp: stamp{instant: j.txn.Instant(), partition: partition, file: file, task: j.stats.task()}}
 }

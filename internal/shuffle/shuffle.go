@@ -50,6 +50,7 @@ type Store struct {
 	bytes  int64
 	width  float64 // bytes of a row, about
 	rows   map[int32]int64
+	total  int64 // of rows
 	file   *os.File
 	at     int64
 	disk   map[int32][]section
@@ -107,6 +108,7 @@ func (s *Store) Add(batch arrow.RecordBatch, targets []int32) error {
 	}
 	batch.Retain()
 	s.held = append(s.held, h)
+	s.total += int64(len(h.order))
 	size := util.TotalRecordSize(batch)
 	s.bytes += size + int64(len(h.order))*4
 	s.width = max(s.width, float64(size)/float64(batch.NumRows()))
@@ -168,6 +170,12 @@ func (s *Store) sparse(targets []int32) (order []int32, parts []part) {
 // Rows of a target.
 func (s *Store) Rows(target int32) int64 { return s.rows[target] }
 
+// Total is the number of rows of all targets.
+func (s *Store) Total() int64 { return s.total }
+
+// Groups is the number of targets that have rows.
+func (s *Store) Groups() int { return len(s.rows) }
+
 // Targets that have rows, ascending.
 func (s *Store) Targets() []int32 {
 	out := make([]int32, 0, len(s.rows))
@@ -209,7 +217,7 @@ func (s *Store) flush() error {
 		var buf bytes.Buffer
 		w := ipc.NewWriter(&buf, ipc.WithSchema(s.schema), ipc.WithAllocator(s.o.Alloc))
 		rows := int64(0)
-		for batch, err := range s.inMemory(t) {
+		for batch, err := range s.gathered(s.inMemory(t)) {
 			if err != nil {
 				return err
 			}
@@ -320,10 +328,15 @@ func sortBy[K any](refs []ref, key func(ref) K, compare func(a, b K) int) {
 }
 
 // inMemory yields the rows of a target that are in memory.
-func (s *Store) inMemory(target int32) iter.Seq2[arrow.RecordBatch, error] {
-	if !s.o.Sorted {
-		return s.inOrder(target)
+func (s *Store) inMemory(target int32) iter.Seq2[[]Part, error] {
+	if s.o.Sorted {
+		return s.whole(s.sorted(target))
 	}
+	return s.inOrder(target)
+}
+
+// sorted yields the rows of a target that are in memory in the order of their column.
+func (s *Store) sorted(target int32) iter.Seq2[arrow.RecordBatch, error] {
 	return func(yield func(arrow.RecordBatch, error) bool) {
 		refs := s.refs(target)
 		step := s.step()
@@ -336,21 +349,59 @@ func (s *Store) inMemory(target int32) iter.Seq2[arrow.RecordBatch, error] {
 	}
 }
 
-// inOrder yields the rows of a target in the order of their arrival, batch of the memory by batch.
-func (s *Store) inOrder(target int32) iter.Seq2[arrow.RecordBatch, error] {
+// whole makes a part of each batch, and releases it.
+func (s *Store) whole(batches iter.Seq2[arrow.RecordBatch, error]) iter.Seq2[[]Part, error] {
+	return func(yield func([]Part, error) bool) {
+		for batch, err := range batches {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			more := yield([]Part{{Batch: batch}}, nil)
+			batch.Release()
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// gathered makes batches of parts. Whoever receives a batch releases it.
+func (s *Store) gathered(all iter.Seq2[[]Part, error]) iter.Seq2[arrow.RecordBatch, error] {
 	return func(yield func(arrow.RecordBatch, error) bool) {
-		step := s.step()
 		var srcs []arrow.RecordBatch
-		runs := make([]gather.Run, 0, min(step, 4096))
-		rows := 0
-		flush := func() bool {
-			if rows == 0 {
-				return true
+		var runs []gather.Run
+		for parts, err := range all {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if len(parts) == 1 && parts[0].Rows == nil {
+				parts[0].Batch.Retain()
+				if !yield(parts[0].Batch, nil) {
+					return
+				}
+				continue
+			}
+			srcs, runs = srcs[:0], runs[:0]
+			for _, p := range parts {
+				srcs = append(srcs, p.Batch)
+				runs = appendRows(runs, int32(len(srcs)-1), p.Rows)
 			}
 			batch, err := gather.Batch(s.o.Alloc, s.schema, srcs, runs)
-			srcs, runs, rows = srcs[:0], runs[:0], 0
-			return yield(batch, err) && err == nil
+			if !yield(batch, err) || err != nil {
+				return
+			}
 		}
+	}
+}
+
+// inOrder yields the rows of a target in the order of their arrival, batch of the memory by batch.
+func (s *Store) inOrder(target int32) iter.Seq2[[]Part, error] {
+	return func(yield func([]Part, error) bool) {
+		step := s.step()
+		var parts []Part
+		rows := 0
 		for _, h := range s.held {
 			p, ok := slices.BinarySearchFunc(h.parts, target, func(p part, t int32) int { return cmp.Compare(p.target, t) })
 			if !ok {
@@ -359,16 +410,20 @@ func (s *Store) inOrder(target int32) iter.Seq2[arrow.RecordBatch, error] {
 			order := h.order[h.parts[p].from:h.parts[p].to]
 			for len(order) > 0 {
 				n := min(step-rows, len(order))
-				srcs = append(srcs, h.batch)
-				runs = appendRows(runs, int32(len(srcs)-1), order[:n])
+				parts = append(parts, Part{h.batch, order[:n:n]})
 				rows += n
 				order = order[n:]
-				if rows == step && !flush() {
-					return
+				if rows == step {
+					if !yield(parts, nil) {
+						return
+					}
+					parts, rows = parts[:0], 0
 				}
 			}
 		}
-		flush()
+		if rows > 0 {
+			yield(parts, nil)
+		}
 	}
 }
 
@@ -407,71 +462,93 @@ func (s *Store) build(refs []ref) (arrow.RecordBatch, error) {
 	return gather.Batch(s.o.Alloc, s.schema, srcs, runs)
 }
 
+// Part is rows of one batch: those that Rows names, or all when it is nil.
+type Part struct {
+	Batch arrow.RecordBatch
+	Rows  []int32
+}
+
+// Len is the number of rows.
+func (p Part) Len() int64 {
+	if p.Rows == nil {
+		return p.Batch.NumRows()
+	}
+	return int64(len(p.Rows))
+}
+
 // Read yields rows from on of a target, n of them, or all that follow when n is negative. Whoever receives a batch releases it.
 func (s *Store) Read(ctx context.Context, target int32, from, n int64) iter.Seq2[arrow.RecordBatch, error] {
+	return s.gathered(s.Parts(ctx, target, from, n))
+}
+
+// Parts yields the same rows as they lie in memory, without putting them together: about as many at once. They are good until the next
+// ones are asked for.
+func (s *Store) Parts(ctx context.Context, target int32, from, n int64) iter.Seq2[[]Part, error] {
 	if n < 0 {
 		n = s.rows[target] - from
 	}
-	return func(yield func(arrow.RecordBatch, error) bool) {
-		for batch, err := range s.all(ctx, target, from) {
+	return func(yield func([]Part, error) bool) {
+		skip := from
+		for parts, err := range s.all(ctx, target, &skip) {
 			if err == nil {
 				err = ctx.Err()
 			}
 			if err != nil {
-				if batch != nil {
-					batch.Release()
-				}
 				yield(nil, err)
 				return
 			}
-			rows := batch.NumRows()
-			if from >= rows {
-				from -= rows
-				batch.Release()
-				continue
+			var cut []Part
+			for _, p := range parts {
+				first := min(skip, p.Len())
+				take := min(n, p.Len()-first)
+				skip, n = skip-first, n-take
+				if take > 0 {
+					cut = append(cut, p.slice(first, first+take))
+				}
 			}
-			part := batch.NewSlice(from, min(from+n, rows))
-			batch.Release()
-			from, n = 0, n-part.NumRows()
-			if !yield(part, nil) || n <= 0 {
+			more := len(cut) == 0 || yield(cut, nil)
+			for _, p := range cut {
+				p.Batch.Release()
+			}
+			if !more || n <= 0 {
 				return
 			}
 		}
 	}
 }
 
-// all yields every batch of a target; those that lie before row from may come empty, but with their rows counted.
-func (s *Store) all(ctx context.Context, target int32, from int64) iter.Seq2[arrow.RecordBatch, error] {
+// slice gives some of the rows, with a reference to the batch of their own.
+func (p Part) slice(from, to int64) Part {
+	if p.Rows == nil {
+		return Part{Batch: p.Batch.NewSlice(from, to)}
+	}
+	p.Batch.Retain()
+	return Part{p.Batch, p.Rows[from:to:to]}
+}
+
+// all yields every row of a target but for some of the first *skip, which it then takes off.
+func (s *Store) all(ctx context.Context, target int32, skip *int64) iter.Seq2[[]Part, error] {
 	if s.o.Sorted && len(s.disk[target]) > 0 {
-		return s.merged(ctx, target)
+		return s.whole(s.merged(ctx, target))
 	}
-	return func(yield func(arrow.RecordBatch, error) bool) {
+	return func(yield func([]Part, error) bool) {
 		for _, sec := range s.disk[target] {
-			if from >= sec.rows { // nobody wants these
-				from -= sec.rows
-				if !yield(s.hollow(sec.rows), nil) {
-					return
-				}
+			if *skip >= sec.rows { // nobody wants these
+				*skip -= sec.rows
 				continue
 			}
-			from = 0
-			for batch, err := range s.onDisk(sec) {
-				if !yield(batch, err) || err != nil {
+			for parts, err := range s.whole(s.onDisk(sec)) {
+				if !yield(parts, err) || err != nil {
 					return
 				}
 			}
 		}
-		for batch, err := range s.inMemory(target) {
-			if !yield(batch, err) || err != nil {
+		for parts, err := range s.inMemory(target) {
+			if !yield(parts, err) || err != nil {
 				return
 			}
 		}
 	}
-}
-
-// hollow is a batch that only counts.
-func (s *Store) hollow(rows int64) arrow.RecordBatch {
-	return array.NewRecordBatch(arrow.NewSchema(nil, nil), nil, rows)
 }
 
 func (s *Store) onDisk(sec section) iter.Seq2[arrow.RecordBatch, error] {

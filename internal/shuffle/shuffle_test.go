@@ -71,6 +71,13 @@ func once(t *testing.T, seed uint64, sorted bool, limit int64) {
 		}
 		batch.Release()
 	}
+	total := 0
+	for _, rows := range want {
+		total += len(rows)
+	}
+	if s.Total() != int64(total) || s.Groups() != len(want) {
+		t.Fatalf("%d rows of %d targets, want %d of %d", s.Total(), s.Groups(), total, len(want))
+	}
 	if len(want) > 0 && (limit == 1) != s.Spilled() && limit != 2000 {
 		t.Fatalf("spilled: %v with a limit of %d", s.Spilled(), limit)
 	}
@@ -97,6 +104,9 @@ func once(t *testing.T, seed uint64, sorted bool, limit int64) {
 			if !slices.Equal(got, expect) {
 				t.Fatalf("seed %d sorted %v limit %d target %d part %v: %v, want %v", seed, sorted, limit, target, part, got, expect)
 			}
+			if got := readParts(t, s, target, int64(part[0]), int64(part[1])); !slices.Equal(got, expect) {
+				t.Fatalf("seed %d sorted %v limit %d target %d part %v: %v picked, want %v", seed, sorted, limit, target, part, got, expect)
+			}
 		}
 	}
 }
@@ -116,6 +126,25 @@ func read(t *testing.T, s *shuffle.Store, target int32, from, n int64) (out []ro
 			out = append(out, r)
 		}
 		b.Release()
+	}
+	return out
+}
+
+func readParts(t *testing.T, s *shuffle.Store, target int32, from, n int64) (out []row) {
+	t.Helper()
+	for parts, err := range s.Parts(context.Background(), target, from, n) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range parts {
+			numbers, keys := p.Batch.Column(0).(*array.Int64), p.Batch.Column(1).(*array.String)
+			for i := range int(p.Len()) {
+				if p.Rows != nil {
+					i = int(p.Rows[i])
+				}
+				out = append(out, row{numbers.Value(i), keys.Value(i)})
+			}
+		}
 	}
 	return out
 }

@@ -93,7 +93,7 @@ func (s *Store) sections(target int32) []iter.Seq2[arrow.RecordBatch, error] {
 	for _, sec := range s.disk[target] {
 		out = append(out, s.onDisk(sec))
 	}
-	return append(out, s.inMemory(target))
+	return append(out, s.sorted(target))
 }
 
 func (s *Store) mergeCursors(ctx context.Context, cursors []*cursor, live []int, yield func(arrow.RecordBatch, error) bool) error {
