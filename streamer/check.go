@@ -41,6 +41,9 @@ const (
 // defaultPayload is what the original of 0.x takes.
 const defaultPayload = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
 
+// defaultOrdering is the ordering field that the original of 0.x takes where none is named, whether the rows have it or not.
+const defaultOrdering = "ts"
+
 // configf is an error of options.
 func configf(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrConfig, fmt.Errorf(format, args...))
@@ -86,6 +89,9 @@ func (c *Config) flagsAndProperties(props Properties) error {
 		case !f.same(orText(*f.value, "UPSERT"), v):
 			return configf("%s says %q and the property %s says %q: say the same in both, or only one of them", f.flag, orText(*f.value, "UPSERT"), f.key, v)
 		}
+	}
+	if c.OrderingField == "" && c.MergeMode == "" && c.Op != "DELETE" { // which is ours, and so are merge modes
+		c.OrderingField = defaultOrdering
 	}
 	return c.mergeMode()
 }

@@ -379,7 +379,7 @@ func (j *job) checkOrdering(fields []string) ([]string, error) {
 			continue
 		}
 		if j.combine && j.orderGiven {
-			return nil, fmt.Errorf("%s(Part -%s) field not found in record. Acceptable fields were :%v: name a column of the rows with %s, or none", f, f, columnNames(j.data), optOrdering)
+			return nil, fmt.Errorf("%s(Part -%s) field not found in record. Acceptable fields were :%v: name one that is there as %s", f, f, columnNames(j.data), optOrdering)
 		}
 	}
 	return out, nil
