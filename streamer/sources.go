@@ -66,7 +66,7 @@ func (c *Config) newSource(ctx context.Context, props Properties, s *schema.Type
 		}
 		return nil, configf("Could not load source class %s: Unable to load class; there are JsonDFSSource, CsvDFSSource, AvroDFSSource, ParquetDFSSource, ORCDFSSource and HoodieIncrSource", c.SourceClass)
 	}
-	f := &source.Files{Format: format, Schema: s, Options: o}
+	f := &source.Files{Format: format, Schema: s, Engine: len(c.Transformers) > 0, Options: o}
 	if err := c.selector(ctx, props, &f.Selector); err != nil {
 		return nil, fmt.Errorf("%w: Could not load source class %s: %w", ErrConfig, c.SourceClass, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,8 @@ type CSVOptions struct {
 	infinity    [2]string // positive, negative
 	day         []string  // layouts; nil: Spark's cast
 	moment      []string
+	olderDay    *regexp.Regexp // what Spark's older parser takes
+	olderMoment *regexp.Regexp
 	corrupt     string // column for records that can't be read
 	encoding    encoding.Encoding
 	zone        *time.Location
@@ -45,6 +48,7 @@ func ParseCSVOptions(options map[string]string) (CSVOptions, error) {
 	o := CSVOptions{
 		dialect: csvDialect{sep: []byte{','}, quote: '"', escape: '\\'},
 		mode:    permissive, nan: "NaN", infinity: [2]string{"Inf", "-Inf"}, corrupt: "_corrupt_record", zone: time.UTC,
+		olderDay: olderDay, olderMoment: olderMoment,
 	}
 	escapeEsc, hasEscapeEsc := byte(0), false
 	for name, v := range options {
@@ -98,8 +102,10 @@ func (o *CSVOptions) set(name, v string, escapeEsc *byte, hasEscapeEsc *bool) (e
 	case "negativeinf":
 		o.infinity[1] = v
 	case "dateformat":
+		o.olderDay = olderForm(v)
 		o.day, err = goLayouts(v)
 	case "timestampformat":
+		o.olderMoment = olderForm(v)
 		o.moment, err = goLayouts(v)
 	case "mode":
 		if o.mode = strings.ToUpper(v); o.mode != permissive && o.mode != dropMalformed && o.mode != failFast {
@@ -171,6 +177,7 @@ type csvFormat struct {
 	inferred bool         // the columns come from the files
 	nulls    atomic.Int64 // values that could not be read and became null
 	dropped  atomic.Int64 // records
+	unclosed atomic.Int64 // quotes
 	moved    atomic.Bool  // a header had the columns in another order
 }
 
@@ -238,41 +245,54 @@ func csvHeader(d csvDialect, head []byte) ([]string, error) {
 	return names, nil
 }
 
-// place says which column of the schema each column of a file is. Spark goes by position; where the header has the very names of
-// the schema in another order that would mix up columns, so the names count then.
+// place says which column of the schema each column of a file is. Spark goes by position, whatever the header says; where that would
+// mix up columns that the header names, the names count.
 func (f *csvFormat) place(names []string, columns []int) ([]int, error) {
-	if names == nil || f.enforce {
+	switch {
+	case names == nil || f.enforce:
 		return columns, nil
+	case f.strict:
+		return columns, f.conforms(names, columns)
 	}
-	byName := make([]int, len(names))
-	known := 0
+	byName, found, apart := make([]int, len(names)), 0, false
 	for i, n := range names {
 		byName[i] = -1
-		for _, at := range columns {
-			if strings.EqualFold(n, f.arrow.Field(at).Name) {
-				byName[i] = at
-				known++
+		for at, column := range columns {
+			if strings.EqualFold(n, f.arrow.Field(column).Name) {
+				byName[i] = column
+				found++
+				apart = apart || at != i
 			}
 		}
 	}
 	switch {
-	case f.inferred && known == len(names):
+	case f.inferred && found == len(names):
 		return byName, nil
-	case known == len(names) && known == len(columns):
-		for i, at := range byName {
-			if at != columns[i] {
-				f.moved.Store(true)
-			}
+	case !apart:
+		return columns, nil
+	case found == len(names) || found == len(columns):
+		f.moved.Store(true)
+		return byName, nil
+	}
+	return nil, fmt.Errorf("the header %s does not match the columns %s; set hoodie.streamer.csv.enforceSchema=true to go by position",
+		strings.Join(names, ","), strings.Join(fieldNames(f.arrow), ","))
+}
+
+// conforms is what Spark asks of a header under enforceSchema=false.
+func (f *csvFormat) conforms(names []string, columns []int) error {
+	want := make([]string, len(columns))
+	for i, column := range columns {
+		want[i] = f.arrow.Field(column).Name
+	}
+	if len(names) != len(want) {
+		return fmt.Errorf("Number of column in CSV header is not equal to number of fields in the schema: header length: %d, schema size: %d", len(names), len(want)) //nolint:revive,staticcheck // Spark's text
+	}
+	for i, n := range names {
+		if !strings.EqualFold(n, want[i]) {
+			return fmt.Errorf("CSV header does not conform to the schema. Header: %s Schema: %s Expected: %s but found: %s", strings.Join(names, ", "), strings.Join(want, ", "), want[i], n) //nolint:revive,staticcheck // Spark's text
 		}
-		return byName, nil
-	case known > 0 && known < len(names) || known > 0 && len(names) != len(columns):
-		return nil, fmt.Errorf("the header %s does not match the columns %s; set hoodie.streamer.csv.enforceSchema=true to go by position",
-			strings.Join(names, ","), strings.Join(fieldNames(f.arrow), ","))
 	}
-	if f.strict {
-		return nil, fmt.Errorf("the header %s does not match the columns %s", strings.Join(names, ","), strings.Join(fieldNames(f.arrow), ","))
-	}
-	return columns, nil // other names altogether: by position
+	return nil
 }
 
 func fieldNames(s *arrow.Schema) []string {
@@ -306,7 +326,7 @@ func (f *csvFormat) decode(o Options, c chunk, columns []int, send func(item) er
 			continue
 		}
 		bad, err := row.append(r.fields, text, err)
-		if bad && f.mode == dropMalformed {
+		if bad && f.mode == dropMalformed && !errors.As(err, &olderError{}) {
 			f.dropped.Add(1)
 			rows.skip()
 			continue
@@ -367,6 +387,9 @@ func (r *csvRow) append(fields []csvField, text []byte, err error) (bad bool, _ 
 		}
 	}
 	for i, v := range fields {
+		if v.open {
+			r.f.unclosed.Add(1)
+		}
 		if i >= len(r.at) || r.at[i] < 0 {
 			continue
 		}
@@ -422,7 +445,7 @@ func (r *csvRow) value(c *csvColumn, v csvField) (valid bool, err error) {
 	}
 	c.b.AppendNull()
 	switch {
-	case err != nil && r.f.mode == failFast, err != nil && !c.nullable:
+	case err != nil && r.f.mode == failFast, err != nil && !c.nullable, errors.As(err, &olderError{}):
 		return false, fmt.Errorf("column %s: %w", c.name, err)
 	case err != nil:
 		if r.f.mode == permissive {
@@ -500,7 +523,7 @@ func (f *csvFormat) parser(b array.Builder) (func(text string, quoted bool) erro
 			if err == nil {
 				b.Append(d)
 			}
-			return err
+			return orOlder(err, text, f.olderDay)
 		}, nil
 	case *array.TimestampBuilder:
 		unit := b.Type().(*arrow.TimestampType).Unit
@@ -509,7 +532,7 @@ func (f *csvFormat) parser(b array.Builder) (func(text string, quoted bool) erro
 			if err == nil {
 				b.Append(ticks(m, unit))
 			}
-			return err
+			return orOlder(err, text, f.olderMoment)
 		}, nil
 	}
 	return nil, fmt.Errorf("type %s can't be read from CSV", b.Type())

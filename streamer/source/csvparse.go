@@ -21,6 +21,7 @@ type csvDialect struct {
 type csvField struct {
 	text   []byte
 	quoted bool
+	open   bool // the closing quote is missing
 }
 
 var errOpenQuote = errors.New("a quote is left open; where values have line ends in them, set hoodie.streamer.csv.multiLine=true")
@@ -137,7 +138,8 @@ func (r *csvReader) field(i, stop int) (csvField, int, error) {
 }
 
 // inQuotes reads a field whose opening quote stands at open. A quote inside that is not escaped makes the field one without
-// quotes that ends at the next separator, its quotes kept, as Spark has it (STOP_AT_DELIMITER).
+// quotes that ends at the next separator, its quotes kept, as Spark has it (STOP_AT_DELIMITER). Without multiLine a quote that is
+// left open ends with its line.
 func (r *csvReader) inQuotes(open, stop int) (csvField, int, error) {
 	from := len(r.buf)
 	for i := open + 1; i < stop; {
@@ -153,11 +155,17 @@ func (r *csvReader) inQuotes(open, stop int) (csvField, int, error) {
 			r.buf = append(r.buf, c)
 			i++
 		default:
+			// Further quotes right behind the closing one belong to the value, where the value ends behind them.
 			end := i + 1
+			for end < stop && r.text[end] == r.quote && r.escape != r.quote {
+				end++
+			}
+			more := end - i - 1
 			for end < stop && isBlank(r.text[end]) && !r.ends(end, stop) {
 				end++
 			}
 			if r.ends(end, stop) {
+				r.buf = append(r.buf, r.text[i:i+more]...)
 				return csvField{text: r.buf[from:len(r.buf):len(r.buf)], quoted: true}, end, nil
 			}
 			for !r.ends(end, stop) {
@@ -166,6 +174,9 @@ func (r *csvReader) inQuotes(open, stop int) (csvField, int, error) {
 			inner := append([]byte{r.quote}, r.buf[from:]...)
 			return csvField{text: append(inner, r.text[i:end]...)}, end, nil
 		}
+	}
+	if !r.multiLine { // Spark parses line by line: the value goes up to the line's end
+		return csvField{text: r.buf[from:len(r.buf):len(r.buf)], quoted: true, open: true}, stop, nil
 	}
 	return csvField{}, 0, errOpenQuote
 }
