@@ -28,6 +28,7 @@ const (
 	optKeepTwins = "hoodie.merge.allow.duplicate.on.inserts"
 	optLease     = "hoodie.write.lock.storage.validity.timeout.secs"
 	optDropDupes = "hoodie.datasource.write.insert.drop.duplicates"
+	optToDelete  = "hoodie.datasource.write.partitions.to.delete"
 
 	optNullMissing = "hoodie.write.set.null.for.missing.columns"
 	optReconcile   = "hoodie.datasource.write.reconcile.schema"
@@ -246,5 +247,6 @@ func (c *Config) writeConf(props Properties) map[string]string {
 		conf[optLease] = "45" // shorter than a writer waits for the lock: a streamer that was killed keeps its successor waiting, not out
 	}
 	delete(conf, optOperation)
+	delete(conf, optToDelete) // DELETE_PARTITION takes the partitions of the rows
 	return conf
 }

@@ -2,6 +2,7 @@ package streamer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -72,7 +73,11 @@ func (c *Config) newSource(ctx context.Context, props Properties, s *schema.Type
 	}
 	var err error
 	if format == source.CSV {
-		if f.CSV, err = source.ParseCSVOptions(props.family("hoodie.streamer.csv.", "hoodie.deltastreamer.csv.")); err != nil {
+		f.CSV, err = source.ParseCSVOptions(props.family("hoodie.streamer.csv.", "hoodie.deltastreamer.csv."))
+		switch {
+		case errors.Is(err, source.ErrCSVOption):
+			o.Note(fmt.Sprintf("%v; ignored", err))
+		case err != nil:
 			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 		}
 	}

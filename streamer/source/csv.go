@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -36,6 +38,10 @@ type CSVOptions struct {
 	zone        *time.Location
 }
 
+// ErrCSVOption is wrapped by the errors of options that are not known, or not with this value, and that the original does not hand to
+// its reader either.
+var ErrCSVOption = errors.New("not an option that the CSV reader gets")
+
 // The modes.
 const (
 	permissive    = "PERMISSIVE"
@@ -43,7 +49,8 @@ const (
 	failFast      = "FAILFAST"
 )
 
-// ParseCSVOptions reads options by their names, which are compared without regard to case. Unknown ones are errors.
+// ParseCSVOptions reads options by their names, which are compared without regard to case. An error that wraps [ErrCSVOption] is about
+// options that may be left alone: the others count.
 func ParseCSVOptions(options map[string]string) (CSVOptions, error) {
 	o := CSVOptions{
 		dialect: csvDialect{sep: []byte{','}, quote: '"', escape: '\\'},
@@ -51,9 +58,14 @@ func ParseCSVOptions(options map[string]string) (CSVOptions, error) {
 		olderDay: olderDay, olderMoment: olderMoment,
 	}
 	escapeEsc, hasEscapeEsc := byte(0), false
-	for name, v := range options {
+	var strange error
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		v := options[name]
 		err := o.set(strings.ToLower(name), v, &escapeEsc, &hasEscapeEsc)
-		if err != nil {
+		switch {
+		case errors.Is(err, ErrCSVOption):
+			strange = errors.Join(strange, fmt.Errorf("hoodie.streamer.csv.%s=%s: %w", name, v, err))
+		case err != nil:
 			return o, fmt.Errorf("hoodie.streamer.csv.%s=%s: %w", name, v, err)
 		}
 	}
@@ -61,7 +73,7 @@ func ParseCSVOptions(options map[string]string) (CSVOptions, error) {
 	if d.escapeEsc = escapeEsc; !hasEscapeEsc && d.escape != d.quote {
 		d.escapeEsc = d.escape
 	}
-	return o, nil
+	return o, strange
 }
 
 func (o *CSVOptions) set(name, v string, escapeEsc *byte, hasEscapeEsc *bool) (err error) {
@@ -121,18 +133,18 @@ func (o *CSVOptions) set(name, v string, escapeEsc *byte, hasEscapeEsc *bool) (e
 		o.zone, err = time.LoadLocation(v)
 	case "linesep":
 		if v != "\n" && v != "\\n" && v != "\r\n" && v != "\\r\\n" {
-			err = errors.New("lines end in \\n or \\r\\n")
+			err = fmt.Errorf("%w: lines end in \\n or \\r\\n", ErrCSVOption)
 		}
 	case "locale":
 		if !strings.EqualFold(strings.ReplaceAll(v, "_", "-"), "en-US") {
-			err = errors.New("numbers are read as in en-US")
+			err = fmt.Errorf("%w: numbers are read as in en-US", ErrCSVOption)
 		}
 	case "samplingratio", "maxcolumns", "maxcharspercolumn", "preferdate", "enabledatetimeparsingfallback", "unescapedquotehandling":
 		if name == "unescapedquotehandling" && !strings.EqualFold(v, "STOP_AT_DELIMITER") {
-			err = errors.New("only STOP_AT_DELIMITER, the default, is supported")
+			err = fmt.Errorf("%w: there is only STOP_AT_DELIMITER", ErrCSVOption)
 		}
 	default:
-		err = errors.New("no such option of the CSV reader")
+		err = ErrCSVOption
 	}
 	return err
 }

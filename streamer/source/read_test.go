@@ -346,7 +346,7 @@ func TestCSVRefusals(t *testing.T) {
 		{"n,m\n1,2\n", map[string]string{"header": "true"}, `the header n,m does not match the columns id,n`},
 		{"n,id\n1,a\n", map[string]string{"header": "true", "enforceSchema": "false"}, `CSV header does not conform to the schema. Header: n, id Schema: id, n Expected: id but found: n`},
 		{"id\na\n", map[string]string{"header": "true", "enforceSchema": "false"}, `Number of column in CSV header is not equal to number of fields in the schema`},
-		{"", map[string]string{"sepp": ";"}, `no such option`},
+		{"", map[string]string{"sepp": ";"}, `not an option that the CSV reader gets`},
 		{"", map[string]string{"mode": "LAX"}, `the modes are`},
 		{"", map[string]string{"dateFormat": "QQ"}, `"QQ" is not known`},
 	} {
