@@ -21,6 +21,9 @@ import (
 
 // CSVOptions are Spark's options of its CSV reader, which the streamer takes as hoodie.streamer.csv.<name>.
 type CSVOptions struct {
+	// RefuseOpenQuotes makes a quote that is left open an error; Spark has it end with its line.
+	RefuseOpenQuotes bool
+
 	dialect     csvDialect
 	header      bool
 	enforce     bool // the header is not looked at
@@ -225,7 +228,8 @@ func (f *csvFormat) open(head []byte) (splitter, decodeChunk, error) {
 			return nil, nil, err
 		}
 	}
-	return f.dialect.split, func(o Options, c chunk, send func(item) error) error { return f.decode(o, c, columns, send) }, nil
+	d := f.dialect.endsIn(head)
+	return d.split, func(o Options, c chunk, send func(item) error) error { return f.decode(o, c, d, columns, send) }, nil
 }
 
 // names reads the header.
@@ -315,14 +319,14 @@ func fieldNames(s *arrow.Schema) []string {
 	return names
 }
 
-func (f *csvFormat) decode(o Options, c chunk, columns []int, send func(item) error) error {
+func (f *csvFormat) decode(o Options, c chunk, d csvDialect, columns []int, send func(item) error) error {
 	b := array.NewRecordBuilder(o.alloc(), f.arrow)
 	defer b.Release()
 	row, err := f.bind(b, columns)
 	if err != nil {
 		return err
 	}
-	r := csvReader{csvDialect: f.dialect, text: c.text}
+	r := csvReader{csvDialect: d, text: c.text}
 	rows := rowWriter{send: send, file: c.file, batch: func() arrow.RecordBatch { return b.NewRecordBatch() }}
 	line := c.line
 	for first := c.first && f.header; ; first = false {
@@ -401,6 +405,9 @@ func (r *csvRow) append(fields []csvField, text []byte, err error) (bad bool, _ 
 	for i, v := range fields {
 		if v.open {
 			r.f.unclosed.Add(1)
+			if r.f.RefuseOpenQuotes && err == nil {
+				err = errOpenQuote
+			}
 		}
 		if i >= len(r.at) || r.at[i] < 0 {
 			continue
@@ -520,7 +527,7 @@ func (f *csvFormat) parser(b array.Builder) (func(text string, quoted bool) erro
 	case *array.Decimal128Builder, *array.Decimal256Builder:
 		t := b.Type().(arrow.DecimalType)
 		return func(text string, _ bool) error {
-			v, err := roundedDecimal(text, t.GetScale())
+			v, err := roundedDecimal(strings.ReplaceAll(text, ",", ""), t.GetScale())
 			if err == nil && digitsOf(v) > int(t.GetPrecision()) {
 				err = fmt.Errorf("%q does not fit %s", text, t)
 			}

@@ -15,6 +15,7 @@ type csvDialect struct {
 	trimLeft  bool // blanks in front of a field that is not in quotes
 	trimRight bool
 	multiLine bool // line ends inside of quotes belong to the value
+	crlf      bool // with multiLine: lines end in \r\n, and such an end inside of quotes is read as \n
 }
 
 // csvField is one value of a record. Its text is valid until the next record.
@@ -151,6 +152,8 @@ func (r *csvReader) inQuotes(open, stop int) (csvField, int, error) {
 		case c == r.escape && r.escape != 0 && i+1 < stop && r.text[i+1] == r.quote:
 			r.buf = append(r.buf, r.quote)
 			i += 2
+		case c == '\r' && r.crlf && i+1 < stop && r.text[i+1] == '\n':
+			i++
 		case c != r.quote:
 			r.buf = append(r.buf, c)
 			i++
@@ -179,6 +182,13 @@ func (r *csvReader) inQuotes(open, stop int) (csvField, int, error) {
 		return csvField{text: r.buf[from:len(r.buf):len(r.buf)], quoted: true, open: true}, stop, nil
 	}
 	return csvField{}, 0, errOpenQuote
+}
+
+// endsIn finds out how the lines of a file end that starts like this, by its first line end.
+func (d csvDialect) endsIn(head []byte) csvDialect {
+	i := bytes.IndexAny(head, "\r\n")
+	d.crlf = d.multiLine && i >= 0 && bytes.HasPrefix(head[i:], []byte("\r\n"))
+	return d
 }
 
 // split finds the end of the last whole record of a text in which values may hold line ends.

@@ -299,6 +299,7 @@ func TestCSV(t *testing.T) {
 		{"null and empty", strs, "NULL,\"\"\n,x\n", map[string]string{"nullValue": "NULL"}, `{"a":null,"b":""}` + "\n" + `{"a":null,"b":"x"}` + "\n"},
 		{"comment and other separator", strs, "#no\na||b\n", map[string]string{"comment": "#", "sep": "||"}, `{"a":"a","b":"b"}` + "\n"},
 		{"lines in values", strs, "\"a\nb\",c\n\"d\",\"e\r\nf\"\n", map[string]string{"multiLine": "true"}, `{"a":"a\nb","b":"c"}` + "\n" + `{"a":"d","b":"e\r\nf"}` + "\n"},
+		{"lines in values, of a file of Windows", strs, "\"a\r\nb\",c\r\n\"d\",\"e\nf\"\r\n", map[string]string{"multiLine": "true"}, `{"a":"a\nb","b":"c"}` + "\n" + `{"a":"d","b":"e\nf"}` + "\n"},
 		{"short and long records", strs, "a\nb,c,d\n", nil, `{"a":"a","b":null}` + "\n" + `{"a":"b","b":"c"}` + "\n"},
 		{"dropped", qty, "a,b,1,2\na,b,x,3\na,b\n", map[string]string{"mode": "dropmalformed"}, `{"id":"a","region":"b","qty":1,"ts":2}` + "\n"},
 		{"types", types, "NaN,12.345,TRUE,2020-02-29,2020-02-29 10:11:12.5\n-Inf,-1.005,false,2020-2-9,2020-02-29\n1e3,1000,maybe,x,y\n", nil,

@@ -49,6 +49,11 @@ case("delete_partition_named", "DELETE_PARTITION takes the partitions of the row
     step("delete", {"1.json": events(("q", "y", 9, 9))}, ["--op", "DELETE_PARTITION"] + confs("hoodie.datasource.write.partitions.to.delete=z")),
 ], JSON)
 
+case("root_file", "the root is a file", [
+    step("rows", {"conf/source.avsc": EVENTS, "0.json": events(("a", "x", 1, 1)), "1.json": events(("b", "x", 1, 1))}, confs("hoodie.streamer.source.dfs.root=${CASE}/input/1.json")),
+    step("nothing new", {"2.json": events(("c", "x", 1, 1))}, confs("hoodie.streamer.source.dfs.root=${CASE}/input/1.json")),
+], JSON)
+
 PARQUET = source("ParquetDFSSource") + KEYS
 text, int32, int64 = pa.string(), pa.int32(), pa.int64()
 case("default_ordering", "no ordering field given: ts orders", [
@@ -93,8 +98,9 @@ case("json_engine", "JSON under a transformer is read by the engine", [
     step("not JSON", {"6.json": lines(row("y"), "{bad")}),
 ], JSON + SQL)
 
-CSV = source("CsvDFSSource") + ["--source-ordering-field", "id"] + SCHEMA + confs("hoodie.datasource.write.recordkey.field=id", "hoodie.datasource.write.keygenerator.class=org.apache.hudi.keygen.NonpartitionedKeyGenerator",
-                                                                                  "hoodie.streamer.csv.header=true")
+INFERRED = source("CsvDFSSource") + ["--source-ordering-field", "id"] + confs(
+    "hoodie.datasource.write.recordkey.field=id", "hoodie.datasource.write.keygenerator.class=org.apache.hudi.keygen.NonpartitionedKeyGenerator", "hoodie.streamer.csv.header=true")
+CSV = INFERRED + SCHEMA
 TEXTS = avsc(opt("id", "string"), opt("s", "string"), opt("t", "string"))
 case("csv_quotes", "quotes in and at the end of values, and left open", [
     step("rows", {"conf/source.avsc": TEXTS, "0.csv": "id,s,t\n" + "".join(x + "\n" for x in (
@@ -106,6 +112,15 @@ case("csv_headers", "headers with fewer and more columns than the schema, in its
     step("other names", {"2.csv": "one,two,three\nc,1,2\n"}),
     step("another order, refused", {"3.csv": "s,id,t\n1,d,2\n"}, confs("hoodie.streamer.csv.enforceSchema=false")),
 ], CSV)
+case("csv_lines_crlf", "line ends in values of a file of Windows", [
+    step("rows", {"conf/source.avsc": TEXTS, "0.csv": 'id,s,t\r\na,"x\r\ny",1\r\nb,"p\nq",2\r\n\r\nc,"",3\r\n'}, confs("hoodie.streamer.csv.multiLine=true")),
+], CSV)
+case("csv_decimals", "decimals with commas between thousands", [
+    step("rows", {"conf/source.avsc": avsc(opt("id", "string"), opt("s", {"type": "fixed", "name": "money", "size": 5, "logicalType": "decimal", "precision": 10, "scale": 2})), "0.csv": 'id,s\na,"1,234.5"\nb,1e2\nc,-0.005\nd,12345678901\ne,x\n'}),
+], CSV)
+case("csv_decimals_inferred", "the same, inferred", [
+    step("rows", {"0.csv": 'id,s,t\na,"1,234",1\nb,"12,345","1,5"\n'}),
+], INFERRED)
 DAYS = avsc(opt("id", "string"), opt("day", {"type": "int", "logicalType": "date"}), opt("at", {"type": "long", "logicalType": "timestamp-micros"}))
 case("csv_days", "days and moments, and those that only Spark's older parser reads", [
     step("rows", {"conf/source.avsc": DAYS, "0.csv": "id,day,at\na,2020-1-2,2020-1-2 3:4:5\nb,x,2020-01-02\nc,2020,2020-01-02T03:04:05.5Z\nd,02/01/2020,yesterday\ne,2020-01-02 ,2020-01-02 03:04:05+02:00\n"}),
