@@ -28,6 +28,7 @@ const (
 	optKeepTwins = "hoodie.merge.allow.duplicate.on.inserts"
 	optLease     = "hoodie.write.lock.storage.validity.timeout.secs"
 	optDropDupes = "hoodie.datasource.write.insert.drop.duplicates"
+	optToDelete  = "hoodie.datasource.write.partitions.to.delete"
 
 	optNullMissing = "hoodie.write.set.null.for.missing.columns"
 	optReconcile   = "hoodie.datasource.write.reconcile.schema"
@@ -40,6 +41,9 @@ const (
 
 // defaultPayload is what the original of 0.x takes.
 const defaultPayload = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
+
+// defaultOrdering is the ordering field that the original of 0.x takes where none is named, whether the rows have it or not.
+const defaultOrdering = "ts"
 
 // configf is an error of options.
 func configf(format string, args ...any) error {
@@ -86,6 +90,9 @@ func (c *Config) flagsAndProperties(props Properties) error {
 		case !f.same(orText(*f.value, "UPSERT"), v):
 			return configf("%s says %q and the property %s says %q: say the same in both, or only one of them", f.flag, orText(*f.value, "UPSERT"), f.key, v)
 		}
+	}
+	if c.OrderingField == "" && c.MergeMode == "" && c.Op != "DELETE" { // which is ours, and so are merge modes
+		c.OrderingField = defaultOrdering
 	}
 	return c.mergeMode()
 }
@@ -240,5 +247,6 @@ func (c *Config) writeConf(props Properties) map[string]string {
 		conf[optLease] = "45" // shorter than a writer waits for the lock: a streamer that was killed keeps its successor waiting, not out
 	}
 	delete(conf, optOperation)
+	delete(conf, optToDelete) // DELETE_PARTITION takes the partitions of the rows
 	return conf
 }

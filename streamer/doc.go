@@ -32,7 +32,7 @@ type Config struct {
 	HoodieConf []string // key=value
 
 	SourceClass    string // JsonDFSSource
-	OrderingField  string
+	OrderingField  string // ts
 	PayloadClass   string
 	MergeMode      string
 	SchemaProvider string

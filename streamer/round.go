@@ -86,6 +86,9 @@ func (s *Streamer) prepare(ctx context.Context) error {
 	if err := s.checkForced(s.props, s.kind, table); err != nil {
 		return err
 	}
+	if s.props.text(optToDelete) != "" {
+		s.note("%s is not looked at: DELETE_PARTITION takes the partitions of the rows", optToDelete)
+	}
 	if s.store, err = open.Store(ctx, s.TargetBasePath, open.Options{}); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package streamer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/sluicelake/sluice/hudi"
 	"github.com/sluicelake/sluice/hudi/config"
 	"github.com/sluicelake/sluice/hudi/schema"
+	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/open"
 	"github.com/sluicelake/sluice/streamer/source"
 )
@@ -66,13 +68,17 @@ func (c *Config) newSource(ctx context.Context, props Properties, s *schema.Type
 		}
 		return nil, configf("Could not load source class %s: Unable to load class; there are JsonDFSSource, CsvDFSSource, AvroDFSSource, ParquetDFSSource, ORCDFSSource and HoodieIncrSource", c.SourceClass)
 	}
-	f := &source.Files{Format: format, Schema: s, Options: o}
+	f := &source.Files{Format: format, Schema: s, Engine: len(c.Transformers) > 0, Options: o}
 	if err := c.selector(ctx, props, &f.Selector); err != nil {
 		return nil, fmt.Errorf("%w: Could not load source class %s: %w", ErrConfig, c.SourceClass, err)
 	}
 	var err error
 	if format == source.CSV {
-		if f.CSV, err = source.ParseCSVOptions(props.family("hoodie.streamer.csv.", "hoodie.deltastreamer.csv.")); err != nil {
+		f.CSV, err = source.ParseCSVOptions(props.family("hoodie.streamer.csv.", "hoodie.deltastreamer.csv."))
+		switch {
+		case errors.Is(err, source.ErrCSVOption):
+			o.Note(fmt.Sprintf("%v; ignored", err))
+		case err != nil:
 			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 		}
 	}
@@ -86,7 +92,10 @@ func (c *Config) selector(ctx context.Context, props Properties, sel *source.Sel
 	}
 	var err error
 	if sel.Store, err = open.Store(ctx, root, open.Options{}); err != nil {
-		return err
+		if sel.Store, sel.File = single(ctx, root); sel.Store == nil {
+			return err
+		}
+		err = nil
 	}
 	sel.Strict, sel.Window, sel.Settle, sel.Now = c.Strict, c.Window, c.Settle, c.Now
 	switch class := lastPart(props.text(keySelector)); class {
@@ -97,6 +106,22 @@ func (c *Config) selector(ctx context.Context, props Properties, sel *source.Sel
 		err = fmt.Errorf("Could not load source selector class %s: there are DFSPathSelector and DatePartitionPathSelector", props.text(keySelector)) //nolint:revive,staticcheck // begins with the original's text
 	}
 	return err
+}
+
+// single opens the folder of a path that is a file, which the original reads alone. No store: it is none.
+func single(ctx context.Context, root string) (storage.Store, string) {
+	folder, name, err := open.Split(root)
+	if err != nil {
+		return nil, ""
+	}
+	store, err := open.Store(ctx, folder, open.Options{})
+	if err != nil {
+		return nil, ""
+	}
+	if info, err := store.Stat(ctx, name); err != nil || info.Dir {
+		return nil, ""
+	}
+	return store, name
 }
 
 func dates(props Properties) (*source.Dates, error) {

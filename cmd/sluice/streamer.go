@@ -96,7 +96,7 @@ func (f *streamerFlags) register(cmd *cobra.Command) {
 	s.StringVar(&c.Props, "props", "", "properties file, with include=<file>")
 	s.StringArrayVar(&c.HoodieConf, "hoodie-conf", nil, "key=value, given again for more; wins over --props")
 	s.StringVar(&c.SourceClass, "source-class", "org.apache.hudi.utilities.sources.JsonDFSSource", "source: see above")
-	s.StringVar(&c.OrderingField, "source-ordering-field", "", "column that says which of two rows of one key is newer")
+	s.StringVar(&c.OrderingField, "source-ordering-field", "", "column that says which of two rows of one key is newer; default ts")
 	s.StringVar(&f.orderingFields, "source-ordering-fields", "", "the same, several with commas between")
 	s.StringVar(&c.PayloadClass, "payload-class", "", "rule for two rows of one key; default OverwriteWithLatestAvroPayload")
 	s.StringVar(&c.MergeMode, "record-merge-mode", "", "EVENT_TIME_ORDERING or COMMIT_TIME_ORDERING (--merge-mode)")

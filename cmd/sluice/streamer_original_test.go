@@ -34,9 +34,10 @@ type streamerStep struct {
 		Conf   string `json:"conf"`
 		Millis int64  `json:"mtime_ms"`
 	} `json:"put"`
-	Args  []string `json:"args"`
-	OK    bool     `json:"ok"`
-	Error []struct {
+	Remove []string `json:"remove"` // files that are taken away again before
+	Args   []string `json:"args"`
+	OK     bool     `json:"ok"`
+	Error  []struct {
 		Message string `json:"message"`
 	} `json:"error"`
 	Commits []struct {
@@ -107,6 +108,11 @@ func (r *streamerRun) put(s streamerStep) {
 	r.t.Helper()
 	for name := range r.c.Bad { // files of bad records were taken away again
 		_ = os.Remove(filepath.Join(r.dir, "input", name))
+	}
+	for _, name := range s.Remove {
+		if err := os.Remove(filepath.Join(r.dir, "input", name)); err != nil {
+			r.t.Fatal(err)
+		}
 	}
 	for _, p := range s.Put {
 		if p.Conf != "" {
@@ -380,7 +386,6 @@ func TestStreamerOriginal(t *testing.T) {
 		"dms_blog_command": {1: {why: "properties joined with commas (C.2)", code: exitDone, text: "taken as 3 properties", keys: "1 2"}},
 		"errors": {
 			28: {why: "a key column that is not there is named before any row is read", code: exitFailed, text: "field nokey of hoodie.datasource.write.recordkey.field is not in the records"},
-			30: {why: "the list of columns has no commas", code: exitFailed, text: "nots(Part -nots) field not found in record. Acceptable fields were :[id"},
 			32: {why: "generated keys number tasks and rows in their own way", code: exitDone, commits: 1},
 			29: {why: "so is a partition column; the original puts all rows into one partition for nulls", code: exitFailed, text: "field nopart of hoodie.datasource.write.partitionpath.field is not in the records"},
 		},
@@ -398,6 +403,16 @@ func TestStreamerOriginal(t *testing.T) {
 			4: {why: "nothing is left to read", code: exitDone, keys: "a b c d"},
 		},
 		"source_limit_selector": limits(),
+		"json_engine": {
+			5: {why: "in other words", code: exitFailed, text: "Fail to parse '2020-02-30' in the new parser"},
+			6: {why: "the line is named; there it is a row of nulls, which has no key", code: exitFailed, text: "6.json:2: Failed to convert schema from json to avro: {bad"},
+		},
+		"csv_headers": {3: {why: "on one line", code: exitFailed, text: "CSV header does not conform to the schema. Header: s, id, t Schema: id, s, t Expected: id but found: s"}},
+		"csv_days": {
+			1: {why: "in other words", code: exitFailed, text: "Fail to parse '2020-02-30' in the new parser"},
+			2: {why: "in other words", code: exitFailed, text: "Fail to parse '2020-01-02 25:00:00' in the new parser"},
+			4: {why: "in other words", code: exitFailed, text: "Fail to parse '2/1/2020' in the new parser"},
+		},
 		"operations": {
 			5: {why: "DELETE is supported (C.1); TestStreamerDelete has it", skip: true},
 		},

@@ -14,14 +14,12 @@ func sparkFlags() (valued, bare []string) {
 		--num-executors --total-executor-cores --queue --principal --keytab --proxy-user --remote`), strings.Fields(`--verbose -v --supervise`)
 }
 
-// cutSpark takes what a person pasted in front of the streamer's own flags away: spark-submit, its flags, and the jar. It gives
+// cutSpark takes what a person pasted in front of the streamer's own flags away: spark-submit and what starts it, its flags, and the
+// jar. It gives
 // the class that --class names.
 func cutSpark(args []string) (rest []string, class string, err error) {
 	valued, bare := sparkFlags()
-	i := 0
-	if i < len(args) && strings.HasSuffix(strings.TrimSuffix(path.Base(args[i]), ".cmd"), "submit") {
-		i++
-	}
+	i := submit(args)
 	for i < len(args) {
 		name, value, joined := strings.Cut(args[i], "=")
 		switch {
@@ -41,6 +39,20 @@ func cutSpark(args []string) (rest []string, class string, err error) {
 		}
 	}
 	return nil, class, streamerClass(class)
+}
+
+// submit is how many words a line has up to spark-submit. What starts it may stand in front: assignments of the shell, sudo, nohup,
+// command-runner.jar.
+func submit(args []string) int {
+	for i, a := range args {
+		switch {
+		case strings.HasSuffix(strings.TrimSuffix(path.Base(a), ".cmd"), "submit"):
+			return i + 1
+		case strings.HasPrefix(a, "--"):
+			return 0
+		}
+	}
+	return 0
 }
 
 // jar is 1 where an application's file comes first. Behind flags of spark-submit whatever is no flag is one.

@@ -163,7 +163,7 @@ func TestStreamerPasted(t *testing.T) {
 			--target-base-path TABLE --target-table t --schemaprovider-class org.apache.hudi.utilities.schema.FilebasedSchemaProvider
 			--hoodie-conf hoodie.datasource.write.recordkey.field=id,hoodie.datasource.write.partitionpath.field=region,hoodie.deltastreamer.source.dfs.root=IN,hoodie.deltastreamer.schemaprovider.source.schema.file=CONF
 			--spark-master yarn`,
-		"props file": `$SPARK_HOME/bin/spark-submit --jars a.jar,b.jar --conf spark.serializer=org.apache.spark.serializer.KryoSerializer --conf=spark.executor.memory=4g --num-executors 4
+		"props file": `HADOOP_CONF_DIR=/etc/hadoop sudo -u hadoop $SPARK_HOME/bin/spark-submit --jars a.jar,b.jar --conf spark.serializer=org.apache.spark.serializer.KryoSerializer --conf=spark.executor.memory=4g --num-executors 4
 			--class org.apache.hudi.utilities.streamer.HoodieStreamer local:///opt/hudi/hudi-utilities-slim-bundle_2.12-0.14.0.jar
 			--props PROPS --table-type COPY_ON_WRITE --op UPSERT --target-base-path file://TABLE --target-table t --source-class org.apache.hudi.utilities.sources.JsonDFSSource
 			--source-ordering-field ts --schemaprovider-class org.apache.hudi.utilities.schema.FilebasedSchemaProvider --min-sync-interval-seconds 60 --enable-hive-support

@@ -373,6 +373,7 @@ func (a *app) sourceRows(ctx context.Context, names []string, format source.Form
 	if src.CSV, err = source.ParseCSVOptions(csv); err != nil {
 		return operation.Rows{}, usageError{err}
 	}
+	src.CSV.RefuseOpenQuotes = true
 	in, err := src.Read(ctx, files)
 	if err != nil {
 		return operation.Rows{}, err

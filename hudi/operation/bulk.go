@@ -58,7 +58,7 @@ func (j *job) loadGrouped(ctx context.Context) ([]string, error) {
 		Alloc: j.Alloc, Memory: j.Memory / 3, Dir: j.TempDir, Sorted: j.sort != sortGroup, Column: slimKey, Compare: basefile.CompareKeys,
 	})
 	defer store.Close()
-	err := j.combined(ctx, func(batch arrow.RecordBatch) error {
+	err := j.loaded(ctx, func(batch arrow.RecordBatch) error {
 		targets, err := j.insertable(batch)
 		if err != nil {
 			return err
@@ -193,7 +193,7 @@ func (l *loader) close() {
 
 // feed parts the rows by partition and hands them to the lanes.
 func (l *loader) feed(ctx context.Context) error {
-	err := l.j.combined(ctx, func(batch arrow.RecordBatch) error {
+	err := l.j.loaded(ctx, func(batch arrow.RecordBatch) error {
 		targets, err := l.j.insertable(batch)
 		if err != nil {
 			return err

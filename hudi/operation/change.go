@@ -36,6 +36,8 @@ type routed struct {
 	homes   []home
 	homeOf  map[home]int32
 
+	take func(arrow.RecordBatch) error // where set: rows whose key is not stored go there, and nothing else happens
+
 	window      []arrow.RecordBatch
 	windowRows  int64
 	windowBytes int64
@@ -387,10 +389,7 @@ func (r *routed) changeable(id int32) error {
 
 // sendUnknown inserts the rows whose key is not stored.
 func (r *routed) sendUnknown(batch arrow.RecordBatch, places []int32, stored int) error {
-	if stored == 0 {
-		return r.sendInserts(batch, places)
-	}
-	if r.j.duplicates == dupFail {
+	if stored > 0 && r.j.duplicates == dupFail {
 		for i, p := range places {
 			if p == -1 {
 				key := batch.Column(slimKey).(*array.String).Value(i)
@@ -398,12 +397,29 @@ func (r *routed) sendUnknown(batch arrow.RecordBatch, places []int32, stored int
 			}
 		}
 	}
-	for _, p := range places {
-		if p == -1 {
+	var unknown []gather.Run
+	for i, p := range places {
+		switch n := len(unknown); {
+		case p == -1:
 			r.j.result.Dropped++
+		case n > 0 && unknown[n-1].Row+unknown[n-1].N == int32(i):
+			unknown[n-1].N++
+		default:
+			unknown = append(unknown, gather.Run{Row: int32(i), N: 1})
 		}
 	}
-	return r.sendInserts(batch, places)
+	switch {
+	case r.take == nil:
+		return r.sendInserts(batch, places)
+	case len(unknown) == 0:
+		return nil
+	}
+	rows, err := gather.Batch(r.j.Alloc, r.j.slim, []arrow.RecordBatch{batch}, unknown)
+	if err != nil {
+		return err
+	}
+	defer rows.Release()
+	return r.take(rows)
 }
 
 // sendInserts finds the homes that are still open.

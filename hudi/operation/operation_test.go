@@ -71,6 +71,8 @@ func TestOperations(t *testing.T) {
 			{operation.Upsert, "a x 1", nil, "a x 1"},
 			{operation.Upsert, "a x 2|b x 2|b x 3 2", []string{"hoodie.datasource.write.insert.drop.duplicates", "true"}, "a x 1|b x 3"},
 			{operation.Insert, "a x 2|c x 2", []string{"hoodie.datasource.insert.dup.policy", "drop"}, "a x 1|b x 3|c x 2"},
+			{operation.BulkInsert, "a x 2|a y 2|d x 2|d x 3 2", []string{"hoodie.datasource.write.insert.drop.duplicates", "true"}, "a x 1|a y 2|b x 3|c x 2|d x 3"},
+			{operation.BulkInsert, "a y 3|e x 2", []string{"hoodie.datasource.write.insert.drop.duplicates", "true", "hoodie.bulkinsert.sort.mode", "GLOBAL_SORT"}, "a x 1|a y 2|b x 3|c x 2|d x 3|e x 2"},
 		}},
 		{"bulk insert adds", []step{
 			{operation.BulkInsert, "a x 1|b y 1", nil, "a x 1|b y 1"},

@@ -537,6 +537,23 @@ func constants(mem memory.Allocator, text string, n int) arrow.Array {
 	return b.NewArray()
 }
 
+// loaded gives the rows of a bulk insert or overwrite: combined, and without those whose key is stored where that is asked for.
+func (j *job) loaded(ctx context.Context, take func(arrow.RecordBatch) error) error {
+	if j.duplicates == dupNone {
+		return j.combined(ctx, take)
+	}
+	r, err := j.newRouted()
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	r.take = take
+	if err := j.combined(ctx, func(batch arrow.RecordBatch) error { return r.add(ctx, batch) }); err != nil {
+		return err
+	}
+	return r.lookup(ctx)
+}
+
 // combined gives rows of which no two have the same key, or the same key and partition path where the index is not global.
 func (j *job) combined(ctx context.Context, take func(arrow.RecordBatch) error) error {
 	if !j.combine {

@@ -182,6 +182,7 @@ func (j *job) schemaAfter(table *schema.Type) (*schema.Type, error) {
 	if j.rows.Avro == nil && j.given == nil {
 		given = inMicros(given, table)
 	}
+	j.reconcile.NoLogs = j.cfg.Type == config.CopyOnWrite
 	if j.data, err = schema.Reconcile(table, given, j.reconcile); err != nil {
 		return nil, err
 	}
@@ -384,7 +385,7 @@ func (j *job) checkOrdering(fields []string) ([]string, error) {
 			continue
 		}
 		if j.combine && j.orderGiven {
-			return nil, fmt.Errorf("%s(Part -%s) field not found in record. Acceptable fields were :%v: name a column of the rows with %s, or none", f, f, columnNames(j.data), optOrdering)
+			return nil, fmt.Errorf("%s(Part -%s) field not found in record. Acceptable fields were :[%s]: name one that is there as %s", f, f, strings.Join(columnNames(j.data), ", "), optOrdering)
 		}
 	}
 	return out, nil

@@ -155,7 +155,7 @@ func (s *settings) rules(r *reader) {
 	if s.duplicates != dupNone && s.kind == Upsert { // as there
 		s.kind = Insert
 	}
-	if s.kind != Insert {
+	if s.kind != Insert && s.kind != BulkInsert { // what replaces what is stored would lose the rows that it leaves out
 		s.duplicates = dupNone
 	}
 	switch s.kind {

@@ -29,6 +29,9 @@ type ReconcileOptions struct {
 	// AllowDrop is hoodie.datasource.write.schema.allow.auto.evolution.column.drop: columns that the rows lack leave the table.
 	// Their values are lost wherever a file is rewritten. The two options above go before it.
 	AllowDrop bool
+	// NoLogs: the table has no log files, whose readers up to 1.0 can't bring a fixed to another size. A decimal in a fixed may get
+	// more digits before the point then, as releases up to 0.15 let it.
+	NoLogs bool
 }
 
 // Set reads the options from properties of a write. A value that is neither true nor false is an error.
@@ -45,7 +48,7 @@ func (o *ReconcileOptions) Set(props *config.Properties) error {
 		errs = append(errs, fmt.Errorf("%s is %q, it must be true or false", key, text))
 		return false
 	}
-	*o = ReconcileOptions{KeepMissing: flag(keyReconcile), NullForMissing: flag(keyNulls), AllowDrop: flag(keyDrop)}
+	o.KeepMissing, o.NullForMissing, o.AllowDrop = flag(keyReconcile), flag(keyNulls), flag(keyDrop)
 	return errors.Join(errs...)
 }
 
@@ -332,7 +335,7 @@ func (r *reconciler) values(table, rows *Type, p place) *Type {
 			}
 		}
 	}
-	if out := widen(plain(table), plain(rows)); out != nil {
+	if out := widen(plain(table), plain(rows), r.NoLogs); out != nil {
 		return out
 	}
 	r.refuse(p, "is %s in the table and %s in the rows: cast it to %s", table.describe(), rows.describe(), table.describe())
@@ -425,10 +428,10 @@ func plain(t *Type) *Type {
 
 // widen gives the one of two types that holds the values of both, nil where there is none. Old files are read with it too, so
 // the table's type gives way only to types that every reader can bring old values to.
-func widen(table, rows *Type) *Type {
+func widen(table, rows *Type, noLogs bool) *Type {
 	switch {
 	case table.Logical == Decimal && rows.Logical == Decimal:
-		return widenDecimal(table, rows)
+		return widenDecimal(table, rows, noLogs)
 	case table.Logical == rows.Logical && table.Kind == rows.Kind && table.Size == rows.Size:
 		return table
 	case table.Logical == UUID && rows.Kind == String && table.Kind == String:
@@ -471,18 +474,22 @@ func becomes(rows, table *Type) bool {
 	return false
 }
 
-// widenDecimal: digits before and after the point must suffice. A fixed keeps its size: readers of log files up to 1.0 can't
-// bring a fixed to another size.
-func widenDecimal(table, rows *Type) *Type {
+// widenDecimal: digits before and after the point must suffice. A fixed keeps its size where there may be log files: their readers
+// up to 1.0 can't bring it to another. It grows for digits before the point alone: Spark takes old values for unscaled ones.
+func widenDecimal(table, rows *Type, noLogs bool) *Type {
 	holds := func(a, b *Type) bool { return a.Scale >= b.Scale && a.Precision-a.Scale >= b.Precision-b.Scale }
 	if holds(table, rows) {
 		return table
 	}
-	if !holds(rows, table) || table.Kind == Fixed && table.Size != DecimalBytes(rows.Precision) {
+	size := DecimalBytes(rows.Precision)
+	if !holds(rows, table) || table.Kind == Fixed && table.Size != size && (!noLogs || rows.Scale != table.Scale) {
 		return nil
 	}
 	out := *table
 	out.Precision, out.Scale = rows.Precision, rows.Scale
+	if out.Kind == Fixed {
+		out.Size = size
+	}
 	return &out
 }
 

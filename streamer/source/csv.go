@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
+	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,6 +21,9 @@ import (
 
 // CSVOptions are Spark's options of its CSV reader, which the streamer takes as hoodie.streamer.csv.<name>.
 type CSVOptions struct {
+	// RefuseOpenQuotes makes a quote that is left open an error; Spark has it end with its line.
+	RefuseOpenQuotes bool
+
 	dialect     csvDialect
 	header      bool
 	enforce     bool // the header is not looked at
@@ -28,10 +34,16 @@ type CSVOptions struct {
 	infinity    [2]string // positive, negative
 	day         []string  // layouts; nil: Spark's cast
 	moment      []string
+	olderDay    *regexp.Regexp // what Spark's older parser takes
+	olderMoment *regexp.Regexp
 	corrupt     string // column for records that can't be read
 	encoding    encoding.Encoding
 	zone        *time.Location
 }
+
+// ErrCSVOption is wrapped by the errors of options that are not known, or not with this value, and that the original does not hand to
+// its reader either.
+var ErrCSVOption = errors.New("not an option that the CSV reader gets")
 
 // The modes.
 const (
@@ -40,16 +52,23 @@ const (
 	failFast      = "FAILFAST"
 )
 
-// ParseCSVOptions reads options by their names, which are compared without regard to case. Unknown ones are errors.
+// ParseCSVOptions reads options by their names, which are compared without regard to case. An error that wraps [ErrCSVOption] is about
+// options that may be left alone: the others count.
 func ParseCSVOptions(options map[string]string) (CSVOptions, error) {
 	o := CSVOptions{
 		dialect: csvDialect{sep: []byte{','}, quote: '"', escape: '\\'},
 		mode:    permissive, nan: "NaN", infinity: [2]string{"Inf", "-Inf"}, corrupt: "_corrupt_record", zone: time.UTC,
+		olderDay: olderDay, olderMoment: olderMoment,
 	}
 	escapeEsc, hasEscapeEsc := byte(0), false
-	for name, v := range options {
+	var strange error
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		v := options[name]
 		err := o.set(strings.ToLower(name), v, &escapeEsc, &hasEscapeEsc)
-		if err != nil {
+		switch {
+		case errors.Is(err, ErrCSVOption):
+			strange = errors.Join(strange, fmt.Errorf("hoodie.streamer.csv.%s=%s: %w", name, v, err))
+		case err != nil:
 			return o, fmt.Errorf("hoodie.streamer.csv.%s=%s: %w", name, v, err)
 		}
 	}
@@ -57,7 +76,7 @@ func ParseCSVOptions(options map[string]string) (CSVOptions, error) {
 	if d.escapeEsc = escapeEsc; !hasEscapeEsc && d.escape != d.quote {
 		d.escapeEsc = d.escape
 	}
-	return o, nil
+	return o, strange
 }
 
 func (o *CSVOptions) set(name, v string, escapeEsc *byte, hasEscapeEsc *bool) (err error) {
@@ -98,8 +117,10 @@ func (o *CSVOptions) set(name, v string, escapeEsc *byte, hasEscapeEsc *bool) (e
 	case "negativeinf":
 		o.infinity[1] = v
 	case "dateformat":
+		o.olderDay = olderForm(v)
 		o.day, err = goLayouts(v)
 	case "timestampformat":
+		o.olderMoment = olderForm(v)
 		o.moment, err = goLayouts(v)
 	case "mode":
 		if o.mode = strings.ToUpper(v); o.mode != permissive && o.mode != dropMalformed && o.mode != failFast {
@@ -115,18 +136,18 @@ func (o *CSVOptions) set(name, v string, escapeEsc *byte, hasEscapeEsc *bool) (e
 		o.zone, err = time.LoadLocation(v)
 	case "linesep":
 		if v != "\n" && v != "\\n" && v != "\r\n" && v != "\\r\\n" {
-			err = errors.New("lines end in \\n or \\r\\n")
+			err = fmt.Errorf("%w: lines end in \\n or \\r\\n", ErrCSVOption)
 		}
 	case "locale":
 		if !strings.EqualFold(strings.ReplaceAll(v, "_", "-"), "en-US") {
-			err = errors.New("numbers are read as in en-US")
+			err = fmt.Errorf("%w: numbers are read as in en-US", ErrCSVOption)
 		}
 	case "samplingratio", "maxcolumns", "maxcharspercolumn", "preferdate", "enabledatetimeparsingfallback", "unescapedquotehandling":
 		if name == "unescapedquotehandling" && !strings.EqualFold(v, "STOP_AT_DELIMITER") {
-			err = errors.New("only STOP_AT_DELIMITER, the default, is supported")
+			err = fmt.Errorf("%w: there is only STOP_AT_DELIMITER", ErrCSVOption)
 		}
 	default:
-		err = errors.New("no such option of the CSV reader")
+		err = ErrCSVOption
 	}
 	return err
 }
@@ -171,6 +192,7 @@ type csvFormat struct {
 	inferred bool         // the columns come from the files
 	nulls    atomic.Int64 // values that could not be read and became null
 	dropped  atomic.Int64 // records
+	unclosed atomic.Int64 // quotes
 	moved    atomic.Bool  // a header had the columns in another order
 }
 
@@ -206,7 +228,8 @@ func (f *csvFormat) open(head []byte) (splitter, decodeChunk, error) {
 			return nil, nil, err
 		}
 	}
-	return f.dialect.split, func(o Options, c chunk, send func(item) error) error { return f.decode(o, c, columns, send) }, nil
+	d := f.dialect.endsIn(head)
+	return d.split, func(o Options, c chunk, send func(item) error) error { return f.decode(o, c, d, columns, send) }, nil
 }
 
 // names reads the header.
@@ -238,41 +261,54 @@ func csvHeader(d csvDialect, head []byte) ([]string, error) {
 	return names, nil
 }
 
-// place says which column of the schema each column of a file is. Spark goes by position; where the header has the very names of
-// the schema in another order that would mix up columns, so the names count then.
+// place says which column of the schema each column of a file is. Spark goes by position, whatever the header says; where that would
+// mix up columns that the header names, the names count.
 func (f *csvFormat) place(names []string, columns []int) ([]int, error) {
-	if names == nil || f.enforce {
+	switch {
+	case names == nil || f.enforce:
 		return columns, nil
+	case f.strict:
+		return columns, f.conforms(names, columns)
 	}
-	byName := make([]int, len(names))
-	known := 0
+	byName, found, apart := make([]int, len(names)), 0, false
 	for i, n := range names {
 		byName[i] = -1
-		for _, at := range columns {
-			if strings.EqualFold(n, f.arrow.Field(at).Name) {
-				byName[i] = at
-				known++
+		for at, column := range columns {
+			if strings.EqualFold(n, f.arrow.Field(column).Name) {
+				byName[i] = column
+				found++
+				apart = apart || at != i
 			}
 		}
 	}
 	switch {
-	case f.inferred && known == len(names):
+	case f.inferred && found == len(names):
 		return byName, nil
-	case known == len(names) && known == len(columns):
-		for i, at := range byName {
-			if at != columns[i] {
-				f.moved.Store(true)
-			}
+	case !apart:
+		return columns, nil
+	case found == len(names) || found == len(columns):
+		f.moved.Store(true)
+		return byName, nil
+	}
+	return nil, fmt.Errorf("the header %s does not match the columns %s; set hoodie.streamer.csv.enforceSchema=true to go by position",
+		strings.Join(names, ","), strings.Join(fieldNames(f.arrow), ","))
+}
+
+// conforms is what Spark asks of a header under enforceSchema=false.
+func (f *csvFormat) conforms(names []string, columns []int) error {
+	want := make([]string, len(columns))
+	for i, column := range columns {
+		want[i] = f.arrow.Field(column).Name
+	}
+	if len(names) != len(want) {
+		return fmt.Errorf("Number of column in CSV header is not equal to number of fields in the schema: header length: %d, schema size: %d", len(names), len(want)) //nolint:revive,staticcheck // Spark's text
+	}
+	for i, n := range names {
+		if !strings.EqualFold(n, want[i]) {
+			return fmt.Errorf("CSV header does not conform to the schema. Header: %s Schema: %s Expected: %s but found: %s", strings.Join(names, ", "), strings.Join(want, ", "), want[i], n) //nolint:revive,staticcheck // Spark's text
 		}
-		return byName, nil
-	case known > 0 && known < len(names) || known > 0 && len(names) != len(columns):
-		return nil, fmt.Errorf("the header %s does not match the columns %s; set hoodie.streamer.csv.enforceSchema=true to go by position",
-			strings.Join(names, ","), strings.Join(fieldNames(f.arrow), ","))
 	}
-	if f.strict {
-		return nil, fmt.Errorf("the header %s does not match the columns %s", strings.Join(names, ","), strings.Join(fieldNames(f.arrow), ","))
-	}
-	return columns, nil // other names altogether: by position
+	return nil
 }
 
 func fieldNames(s *arrow.Schema) []string {
@@ -283,14 +319,14 @@ func fieldNames(s *arrow.Schema) []string {
 	return names
 }
 
-func (f *csvFormat) decode(o Options, c chunk, columns []int, send func(item) error) error {
+func (f *csvFormat) decode(o Options, c chunk, d csvDialect, columns []int, send func(item) error) error {
 	b := array.NewRecordBuilder(o.alloc(), f.arrow)
 	defer b.Release()
 	row, err := f.bind(b, columns)
 	if err != nil {
 		return err
 	}
-	r := csvReader{csvDialect: f.dialect, text: c.text}
+	r := csvReader{csvDialect: d, text: c.text}
 	rows := rowWriter{send: send, file: c.file, batch: func() arrow.RecordBatch { return b.NewRecordBatch() }}
 	line := c.line
 	for first := c.first && f.header; ; first = false {
@@ -306,7 +342,7 @@ func (f *csvFormat) decode(o Options, c chunk, columns []int, send func(item) er
 			continue
 		}
 		bad, err := row.append(r.fields, text, err)
-		if bad && f.mode == dropMalformed {
+		if bad && f.mode == dropMalformed && !errors.As(err, &olderError{}) {
 			f.dropped.Add(1)
 			rows.skip()
 			continue
@@ -367,6 +403,12 @@ func (r *csvRow) append(fields []csvField, text []byte, err error) (bad bool, _ 
 		}
 	}
 	for i, v := range fields {
+		if v.open {
+			r.f.unclosed.Add(1)
+			if r.f.RefuseOpenQuotes && err == nil {
+				err = errOpenQuote
+			}
+		}
 		if i >= len(r.at) || r.at[i] < 0 {
 			continue
 		}
@@ -422,7 +464,7 @@ func (r *csvRow) value(c *csvColumn, v csvField) (valid bool, err error) {
 	}
 	c.b.AppendNull()
 	switch {
-	case err != nil && r.f.mode == failFast, err != nil && !c.nullable:
+	case err != nil && r.f.mode == failFast, err != nil && !c.nullable, errors.As(err, &olderError{}):
 		return false, fmt.Errorf("column %s: %w", c.name, err)
 	case err != nil:
 		if r.f.mode == permissive {
@@ -485,7 +527,7 @@ func (f *csvFormat) parser(b array.Builder) (func(text string, quoted bool) erro
 	case *array.Decimal128Builder, *array.Decimal256Builder:
 		t := b.Type().(arrow.DecimalType)
 		return func(text string, _ bool) error {
-			v, err := roundedDecimal(text, t.GetScale())
+			v, err := roundedDecimal(strings.ReplaceAll(text, ",", ""), t.GetScale())
 			if err == nil && digitsOf(v) > int(t.GetPrecision()) {
 				err = fmt.Errorf("%q does not fit %s", text, t)
 			}
@@ -500,7 +542,7 @@ func (f *csvFormat) parser(b array.Builder) (func(text string, quoted bool) erro
 			if err == nil {
 				b.Append(d)
 			}
-			return err
+			return orOlder(err, text, f.olderDay)
 		}, nil
 	case *array.TimestampBuilder:
 		unit := b.Type().(*arrow.TimestampType).Unit
@@ -509,7 +551,7 @@ func (f *csvFormat) parser(b array.Builder) (func(text string, quoted bool) erro
 			if err == nil {
 				b.Append(ticks(m, unit))
 			}
-			return err
+			return orOlder(err, text, f.olderMoment)
 		}, nil
 	}
 	return nil, fmt.Errorf("type %s can't be read from CSV", b.Type())

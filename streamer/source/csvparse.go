@@ -15,12 +15,14 @@ type csvDialect struct {
 	trimLeft  bool // blanks in front of a field that is not in quotes
 	trimRight bool
 	multiLine bool // line ends inside of quotes belong to the value
+	crlf      bool // with multiLine: lines end in \r\n, and such an end inside of quotes is read as \n
 }
 
 // csvField is one value of a record. Its text is valid until the next record.
 type csvField struct {
 	text   []byte
 	quoted bool
+	open   bool // the closing quote is missing
 }
 
 var errOpenQuote = errors.New("a quote is left open; where values have line ends in them, set hoodie.streamer.csv.multiLine=true")
@@ -137,7 +139,8 @@ func (r *csvReader) field(i, stop int) (csvField, int, error) {
 }
 
 // inQuotes reads a field whose opening quote stands at open. A quote inside that is not escaped makes the field one without
-// quotes that ends at the next separator, its quotes kept, as Spark has it (STOP_AT_DELIMITER).
+// quotes that ends at the next separator, its quotes kept, as Spark has it (STOP_AT_DELIMITER). Without multiLine a quote that is
+// left open ends with its line.
 func (r *csvReader) inQuotes(open, stop int) (csvField, int, error) {
 	from := len(r.buf)
 	for i := open + 1; i < stop; {
@@ -149,15 +152,23 @@ func (r *csvReader) inQuotes(open, stop int) (csvField, int, error) {
 		case c == r.escape && r.escape != 0 && i+1 < stop && r.text[i+1] == r.quote:
 			r.buf = append(r.buf, r.quote)
 			i += 2
+		case c == '\r' && r.crlf && i+1 < stop && r.text[i+1] == '\n':
+			i++
 		case c != r.quote:
 			r.buf = append(r.buf, c)
 			i++
 		default:
+			// Further quotes right behind the closing one belong to the value, where the value ends behind them.
 			end := i + 1
+			for end < stop && r.text[end] == r.quote && r.escape != r.quote {
+				end++
+			}
+			more := end - i - 1
 			for end < stop && isBlank(r.text[end]) && !r.ends(end, stop) {
 				end++
 			}
 			if r.ends(end, stop) {
+				r.buf = append(r.buf, r.text[i:i+more]...)
 				return csvField{text: r.buf[from:len(r.buf):len(r.buf)], quoted: true}, end, nil
 			}
 			for !r.ends(end, stop) {
@@ -167,7 +178,17 @@ func (r *csvReader) inQuotes(open, stop int) (csvField, int, error) {
 			return csvField{text: append(inner, r.text[i:end]...)}, end, nil
 		}
 	}
+	if !r.multiLine { // Spark parses line by line: the value goes up to the line's end
+		return csvField{text: r.buf[from:len(r.buf):len(r.buf)], quoted: true, open: true}, stop, nil
+	}
 	return csvField{}, 0, errOpenQuote
+}
+
+// endsIn finds out how the lines of a file end that starts like this, by its first line end.
+func (d csvDialect) endsIn(head []byte) csvDialect {
+	i := bytes.IndexAny(head, "\r\n")
+	d.crlf = d.multiLine && i >= 0 && bytes.HasPrefix(head[i:], []byte("\r\n"))
+	return d
 }
 
 // split finds the end of the last whole record of a text in which values may hold line ends.

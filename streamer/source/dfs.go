@@ -34,6 +34,8 @@ type Files struct {
 	Selector Selector
 	// Schema of the records: needed for JSON, the reader schema of Avro, the columns of CSV. Parquet and ORC have their own.
 	Schema *schema.Type
+	// Engine has JSON read by the rules of the original's engine, as it is under a transformer.
+	Engine bool
 	CSV    CSVOptions
 	Options
 }
@@ -61,7 +63,11 @@ func (f *Files) Read(ctx context.Context, files []storage.Info) (*Input, error) 
 func (f *Files) open(ctx context.Context, in *Input, files []storage.Info) error {
 	in.Fresh, in.Files, in.Batches = len(files) > 0, len(files), nothing
 	if f.Schema != nil && f.Format != Parquet && f.Format != ORC {
-		want, err := shapeOf(f.Schema)
+		t := f.Schema
+		if f.Engine && f.Format == JSON {
+			t = engineSchema(t)
+		}
+		want, err := shapeOf(t)
 		if err != nil {
 			return err
 		}
@@ -126,7 +132,7 @@ func (f *Files) readText(ctx context.Context, in *Input, files []storage.Info) e
 	want := shape{in.Avro, in.Schema}
 	if f.Format == JSON {
 		in.Batches = ordered(ctx, f.Options, in, func(ctx context.Context, start func(work) error) error {
-			return readText(ctx, store, files, &jsonFormat{avro: want.avro, shape: want.arrow}, f.Options, start)
+			return readText(ctx, store, files, &jsonFormat{avro: want.avro, shape: want.arrow, engine: f.Engine}, f.Options, start)
 		})
 		return nil
 	}
@@ -150,6 +156,9 @@ func (f *Files) told(format *csvFormat, batches iter.Seq2[arrow.RecordBatch, err
 		}
 		if n := format.dropped.Load(); n > 0 {
 			f.note("csv: %d malformed records were dropped (hoodie.streamer.csv.mode=DROPMALFORMED)", n)
+		}
+		if n := format.unclosed.Load(); n > 0 {
+			f.note("csv: %d quotes are left open and end with their line; where values have line ends in them, set hoodie.streamer.csv.multiLine=true", n)
 		}
 		if format.moved.Load() {
 			f.note("csv: a header has the columns in another order than the schema; columns were taken by name (hoodie.streamer.csv.enforceSchema=true goes by position)")

@@ -24,24 +24,35 @@ func FuzzJSON(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	loose := engineSchema(t)
+	looseShape, err := loose.Arrow()
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(tt *testing.T, text []byte) {
-		d, err := newJSONDecoder(t, shape, memory.DefaultAllocator)
-		if err != nil {
-			tt.Fatal(err)
-		}
-		defer d.release()
-		err = d.object(text)
-		again := d.object([]byte(`{"id":"z"}`))
-		if again != nil {
-			tt.Fatal(again)
-		}
-		b := d.batch()
-		defer b.Release()
-		if b.NumRows() != 2 || b.Column(0).ValueStr(1) != "z" {
-			tt.Fatalf("%d rows: %v", b.NumRows(), b)
-		}
-		if err == nil && !json.Valid(bytes.ToValidUTF8(text, []byte("?"))) {
-			tt.Fatalf("%q was taken", text)
+		for _, engine := range []bool{false, true} {
+			t, shape := t, shape
+			if engine {
+				t, shape = loose, looseShape
+			}
+			d, err := newJSONDecoder(t, shape, engine, memory.DefaultAllocator)
+			if err != nil {
+				tt.Fatal(err)
+			}
+			defer d.release()
+			err = d.object(text)
+			again := d.object([]byte(`{"id":"z","ts":1}`))
+			if again != nil {
+				tt.Fatal(again)
+			}
+			b := d.batch()
+			defer b.Release()
+			if b.NumRows() != 2 || b.Column(0).ValueStr(1) != "z" {
+				tt.Fatalf("%d rows: %v", b.NumRows(), b)
+			}
+			if err == nil && !engine && !json.Valid(bytes.ToValidUTF8(text, []byte("?"))) {
+				tt.Fatalf("%q was taken", text)
+			}
 		}
 	})
 }

@@ -2,8 +2,67 @@ package source
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
+
+// What Spark's older date parser takes where no pattern is given. A text that only the older one reads, such as February 30, ends a
+// job of the original (SparkUpgradeException): it does not become null.
+var (
+	olderDay    = olderForm("yyyy-MM-dd")
+	olderMoment = olderForm("yyyy-MM-dd HH:mm:ss")
+)
+
+// olderForm is what the older parser takes of a pattern: numbers of any size, and whatever follows. It is nil where the pattern has
+// more than numbers in it.
+func olderForm(pattern string) *regexp.Regexp {
+	var b strings.Builder
+	b.WriteByte('^')
+	for i := 0; i < len(pattern); {
+		n := 1
+		for i+n < len(pattern) && pattern[i+n] == pattern[i] {
+			n++
+		}
+		switch c := pattern[i]; {
+		case c == '\'':
+			text, next, err := quoted(pattern, i)
+			if err != nil {
+				return nil
+			}
+			b.WriteString(regexp.QuoteMeta(text))
+			n = next - i
+		case !isLetter(c):
+			b.WriteString(regexp.QuoteMeta(pattern[i : i+n]))
+		case !strings.ContainsRune("yMdHhmsS", rune(c)) || c == 'M' && n > 2:
+			return nil
+		case i+n < len(pattern) && isLetter(pattern[i+n]): // the next number follows at once
+			fmt.Fprintf(&b, `\s*\d{1,%d}`, n)
+		default:
+			b.WriteString(`\s*\d+`)
+		}
+		i += n
+	}
+	form, err := regexp.Compile(b.String())
+	if err != nil {
+		return nil
+	}
+	return form
+}
+
+// olderError is of a text that the older parser alone takes.
+type olderError struct{ text string }
+
+func (e olderError) Error() string {
+	return fmt.Sprintf("Fail to parse '%s' in the new parser, and Spark's older one reads another date from it: correct the value", e.text)
+}
+
+// orOlder gives the error for a text that could not be read.
+func orOlder(err error, text string, older *regexp.Regexp) error {
+	if err != nil && older != nil && older.MatchString(text) {
+		return olderError{text}
+	}
+	return err
+}
 
 // goLayout turns a pattern of Java's date formatters into a layout of package time. Letters that package time has no form for
 // are refused.

@@ -12,8 +12,9 @@ import (
 
 // jsonFormat reads files of JSON objects: one a line, or one array of them, which is told by the first character.
 type jsonFormat struct {
-	avro  *schema.Type
-	shape *arrow.Schema
+	avro   *schema.Type
+	shape  *arrow.Schema
+	engine bool // by the rules of the engine's reader
 }
 
 func (f *jsonFormat) recode(r io.Reader) io.Reader { return r }
@@ -27,7 +28,7 @@ func (f *jsonFormat) open(head []byte) (splitter, decodeChunk, error) {
 
 func (f *jsonFormat) decoder(read func(*jsonDecoder, chunk, *rowWriter) error) decodeChunk {
 	return func(o Options, c chunk, send func(item) error) error {
-		d, err := newJSONDecoder(f.avro, f.shape, o.alloc())
+		d, err := newJSONDecoder(f.avro, f.shape, f.engine, o.alloc())
 		if err != nil {
 			return err
 		}
@@ -48,6 +49,9 @@ func (f *jsonFormat) lines(d *jsonDecoder, c chunk, rows *rowWriter) error {
 		}
 		one := bytes.TrimRight(text[:end+1], "\r\n")
 		text = text[end+1:]
+		if f.engine && len(bytes.TrimSpace(one)) == 0 {
+			continue
+		}
 		rows.add(line, one, d.object(one))
 	}
 	return nil

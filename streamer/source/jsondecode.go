@@ -17,7 +17,7 @@ import (
 )
 
 // jsonDecoder turns JSON objects into columns of an Avro schema, by the rules of the original (tools C.7, JsonDFSSource): fields
-// that the schema has not are dropped, missing ones and nulls take the default or are null; a text with a number in it is that
+// that the schema has not are dropped, missing ones are null, whatever the default; a text with a number in it is that
 // number, a number is also a text, 1.9 is the long 1. Beyond that: what does not fit its type is an error instead of another
 // number; decimals, dates, times and timestamps may be written as texts.
 //
@@ -25,6 +25,7 @@ import (
 type jsonDecoder struct {
 	builder *array.RecordBuilder
 	root    *jsonRecord
+	engine  bool
 	rows    int
 }
 
@@ -32,14 +33,18 @@ type jsonDecoder struct {
 // stay equally long. A nil text is a value that is not there.
 type appender func(raw []byte) error
 
-func newJSONDecoder(t *schema.Type, shape *arrow.Schema, alloc memory.Allocator) (*jsonDecoder, error) {
+func newJSONDecoder(t *schema.Type, shape *arrow.Schema, engine bool, alloc memory.Allocator) (*jsonDecoder, error) {
 	b := array.NewRecordBuilder(alloc, shape)
-	root, err := compileRecord(t, t.Name, b.Field)
+	compile := compileValue
+	if engine {
+		compile = engineAppender
+	}
+	root, err := compileFields(t, t.Name, b.Field, compile)
 	if err != nil {
 		b.Release()
 		return nil, err
 	}
-	return &jsonDecoder{builder: b, root: root}, nil
+	return &jsonDecoder{builder: b, root: root, engine: engine}, nil
 }
 
 func (d *jsonDecoder) release() { d.builder.Release() }
@@ -47,7 +52,7 @@ func (d *jsonDecoder) release() { d.builder.Release() }
 // object appends one row. After an error there is a row of no meaning.
 func (d *jsonDecoder) object(text []byte) error {
 	d.rows++
-	s := scanner{text: text}
+	s := scanner{text: text, names: d.engine}
 	s.space()
 	if s.pos >= len(text) {
 		return errors.Join(errors.New("blank line"), d.root.fill(nil))
@@ -85,20 +90,20 @@ type jsonRecord struct {
 type jsonField struct {
 	name   string
 	path   string
-	absent []byte // the default's text; nil: null
 	append appender
 }
 
 func compileRecord(t *schema.Type, path string, column func(int) array.Builder) (*jsonRecord, error) {
+	return compileFields(t, path, column, compileValue)
+}
+
+func compileFields(t *schema.Type, path string, column func(int) array.Builder, compile func(*schema.Type, string, array.Builder) (appender, error)) (*jsonRecord, error) {
 	r := &jsonRecord{names: map[string]int{}, values: make([][]byte, len(t.Fields))}
 	for i := range t.Fields {
 		f := &t.Fields[i]
 		jf := jsonField{name: f.Name, path: path + "." + f.Name}
-		if f.Default != nil && string(bytes.TrimSpace(f.Default)) != "null" {
-			jf.absent = bytes.TrimSpace(f.Default)
-		}
 		var err error
-		if jf.append, err = compileValue(f.Type, jf.path, column(i)); err != nil {
+		if jf.append, err = compile(f.Type, jf.path, column(i)); err != nil {
 			return nil, err
 		}
 		r.fields = append(r.fields, jf)
@@ -138,9 +143,6 @@ func (r *jsonRecord) append() error {
 	for i := range r.fields {
 		f := &r.fields[i]
 		raw := r.values[i]
-		if raw == nil || raw[0] == 'n' {
-			raw = f.absent
-		}
 		if err := f.append(raw); err != nil && first == nil {
 			first = err
 		}
@@ -217,7 +219,7 @@ func compileStruct(t *schema.Type, path string, b *array.StructBuilder) (appende
 		if raw[0] != '{' {
 			return r.fill(fmt.Errorf("an object was expected, not %s", shorten(string(raw))))
 		}
-		if err := r.scan(&scanner{text: raw}, 0); err != nil {
+		if err := r.scan(&scanner{text: raw, names: true}, 0); err != nil {
 			return r.fill(err)
 		}
 		return r.append()
@@ -230,7 +232,7 @@ func listOf(b *array.ListBuilder, item appender) appender {
 		if raw[0] != '[' {
 			return fmt.Errorf("an array was expected, not %s", shorten(string(raw)))
 		}
-		s := scanner{text: raw}
+		s := scanner{text: raw, names: true}
 		return s.elements(0, item)
 	}
 }
@@ -244,7 +246,7 @@ func mapOf(b *array.MapBuilder, item appender) appender {
 		}
 		type entry struct{ key, value []byte }
 		var entries []entry
-		s := scanner{text: raw}
+		s := scanner{text: raw, names: true}
 		err := s.members(0, func(key, value []byte) error {
 			text, err := appendText(nil, key)
 			for i := range entries { // of several members of one name the last counts
@@ -449,7 +451,7 @@ func jsonBytes(raw []byte) ([]byte, error) {
 		return javaText(nil, raw, 0)
 	}
 	var out []byte
-	s := scanner{text: raw}
+	s := scanner{text: raw, names: true}
 	err := s.elements(0, func(value []byte) error {
 		n, err := jsonInt(value, 32)
 		if err == nil && (n < -128 || n > 255) {
@@ -529,7 +531,7 @@ func javaCollection(b, raw []byte, depth int) ([]byte, error) {
 	if depth >= maxJSONDepth {
 		return b, fmt.Errorf("nested more than %d levels", maxJSONDepth)
 	}
-	s, n := scanner{text: raw}, 0
+	s, n := scanner{text: raw, names: true}, 0
 	comma := func() {
 		if n++; n > 1 {
 			b = append(b, ", "...)

@@ -13,8 +13,9 @@ const maxJSONDepth = 256
 
 // scanner walks over JSON text and checks it; it makes nothing.
 type scanner struct {
-	text []byte
-	pos  int
+	text  []byte
+	pos   int
+	names bool // NaN, Infinity and -Infinity are numbers
 }
 
 var errShort = errors.New("the text ends in the middle of a value")
@@ -49,6 +50,7 @@ func (s *scanner) value(depth int) ([]byte, error) {
 		err = s.members(depth, nil)
 	case c == '[':
 		err = s.elements(depth, nil)
+	case s.named():
 	case c == '-' || c >= '0' && c <= '9':
 		err = s.number()
 	default:
@@ -180,12 +182,23 @@ func (s *scanner) number() error {
 	return nil
 }
 
-func (s *scanner) literal() error {
-	for _, word := range []string{"true", "false", "null"} {
-		if bytes.HasPrefix(s.text[s.pos:], []byte(word)) {
-			s.pos += len(word)
-			return nil
+// named skips a number that is a name.
+func (s *scanner) named() bool { return s.names && s.word("NaN", "Infinity", "-Infinity") }
+
+// word skips one of these.
+func (s *scanner) word(words ...string) bool {
+	for _, w := range words {
+		if bytes.HasPrefix(s.text[s.pos:], []byte(w)) {
+			s.pos += len(w)
+			return true
 		}
+	}
+	return false
+}
+
+func (s *scanner) literal() error {
+	if s.word("true", "false", "null") {
+		return nil
 	}
 	end := s.pos
 	for end < len(s.text) && end < s.pos+20 && s.text[end] > ' ' && bytes.IndexByte([]byte(",:{}[]\""), s.text[end]) < 0 {
@@ -257,7 +270,7 @@ func unicodeEscape(raw []byte) (r rune, n int, err error) {
 			}
 		}
 	}
-	return utf8.RuneError, 4, nil
+	return '?', 4, nil // half a pair, which Java writes like this
 }
 
 func hex4(raw []byte) (rune, bool) {

@@ -83,7 +83,7 @@ func TestJSONCoercions(t *testing.T) {
 	 {"name":"r","type":["null",{"type":"record","name":"r","fields":[{"name":"a","type":"int","default":5},{"name":"b","type":["null","string"]}]}],"default":null},
 	 {"name":"fix","type":["null",{"type":"fixed","name":"fx","size":3}],"default":null},
 	 {"name":"e","type":["null",{"type":"enum","name":"en","symbols":["A","B"]}],"default":null}]}`)
-	const tail = `"f":null,"d":7,"dec":null,"day":null,"at":null,"tags":null,"m":null,"r":null,"fix":null,"e":null}`
+	const tail = `"f":null,"d":null,"dec":null,"day":null,"at":null,"tags":null,"m":null,"r":null,"fix":null,"e":null}`
 	f := newFolder(t)
 	lines := []struct{ in, want string }{
 		{`{"id":"h1","region":"us","qty":"12","ts":1}`, `{"id":"h1","region":"us","qty":12,"ts":1,` + tail},
@@ -91,7 +91,7 @@ func TestJSONCoercions(t *testing.T) {
 		{`{"id":7,"region":"us","qty":1,"ts":1}`, `{"id":"7","region":"us","qty":1,"ts":1,` + tail},
 		{` { "ts" : -1.9e0, "more":{"x":[1,{"y":"}"}]}, "id":1.0E10,"region":true,"id":"last" } `, `{"id":"last","region":"true","qty":null,"ts":-1,` + tail},
 		{`{"id":{"a":1,"b":["x",null,2.50]},"region":"\u00e9\ud83d\ude00\n","ts":"5"}`, `{"id":"{a=1, b=[x, null, 2.5]}","region":"é😀\n","qty":null,"ts":5,` + tail},
-		{`{"id":"x","region":"r","ts":1,"f":"1.5f","d":"NaN","dec":"12.30","day":"2020-02-29","at":"2020-01-20T21:11:24.5Z","tags":[1,"2",3.7],"m":{"k":1,"j":"v"},"r":{"b":2},"fix":[1,-1,255],"e":"B"}`,
+		{`{"id":"x","region":"r","ts":1,"f":"1.5f","d":"NaN","dec":"12.30","day":"2020-02-29","at":"2020-01-20T21:11:24.5Z","tags":[1,"2",3.7],"m":{"k":1,"j":"v"},"r":{"a":5,"b":2},"fix":[1,-1,255],"e":"B"}`,
 			`{"id":"x","region":"r","qty":null,"ts":1,"f":1.5,"d":"NaN","dec":"12.30","day":"2020-02-29","at":"2020-01-20T21:11:24.500000Z","tags":[1,2,3],"m":{"k":"1","j":"v"},"r":{"a":5,"b":"2"},"fix":"Af//","e":"B"}`},
 		{`{"id":"y","region":"r","ts":1,"f":16777217,"d":1,"dec":-3,"day":18321,"at":1579554684500000,"tags":[],"m":{},"r":null,"fix":null,"e":null}`,
 			`{"id":"y","region":"r","qty":null,"ts":1,"f":16777216,"d":1,"dec":"-3.00","day":"2020-02-29","at":"2020-01-20T21:11:24.500000Z","tags":[],"m":{},"r":null,"fix":null,"e":null}`},
@@ -299,6 +299,7 @@ func TestCSV(t *testing.T) {
 		{"null and empty", strs, "NULL,\"\"\n,x\n", map[string]string{"nullValue": "NULL"}, `{"a":null,"b":""}` + "\n" + `{"a":null,"b":"x"}` + "\n"},
 		{"comment and other separator", strs, "#no\na||b\n", map[string]string{"comment": "#", "sep": "||"}, `{"a":"a","b":"b"}` + "\n"},
 		{"lines in values", strs, "\"a\nb\",c\n\"d\",\"e\r\nf\"\n", map[string]string{"multiLine": "true"}, `{"a":"a\nb","b":"c"}` + "\n" + `{"a":"d","b":"e\r\nf"}` + "\n"},
+		{"lines in values, of a file of Windows", strs, "\"a\r\nb\",c\r\n\"d\",\"e\nf\"\r\n", map[string]string{"multiLine": "true"}, `{"a":"a\nb","b":"c"}` + "\n" + `{"a":"d","b":"e\nf"}` + "\n"},
 		{"short and long records", strs, "a\nb,c,d\n", nil, `{"a":"a","b":null}` + "\n" + `{"a":"b","b":"c"}` + "\n"},
 		{"dropped", qty, "a,b,1,2\na,b,x,3\na,b\n", map[string]string{"mode": "dropmalformed"}, `{"id":"a","region":"b","qty":1,"ts":2}` + "\n"},
 		{"types", types, "NaN,12.345,TRUE,2020-02-29,2020-02-29 10:11:12.5\n-Inf,-1.005,false,2020-2-9,2020-02-29\n1e3,1000,maybe,x,y\n", nil,
@@ -308,6 +309,10 @@ func TestCSV(t *testing.T) {
 		{"formats", types, "1,1,true,29/02/2020,29.02.2020 1:02 +0100\n", map[string]string{"dateFormat": "dd/MM/yyyy", "timestampFormat": "dd.MM.yyyy H:mm[:ss] Z"},
 			`{"d":1,"m":"1.00","b":true,"day":"2020-02-29","at":"2020-02-29T00:02:00.000Z"}` + "\n"},
 		{"header in another order", strs, "b,A\n1,2\n", map[string]string{"header": "true"}, `{"a":"2","b":"1"}` + "\n"},
+		{"more and fewer columns, in their places", strs, "A,c,d\n1,2,3\n", map[string]string{"header": "true"}, `{"a":"1","b":"2"}` + "\n"},
+		{"more columns, in other places", strs, "b,x,A\n1,2,3\n", map[string]string{"header": "true"}, `{"a":"3","b":"1"}` + "\n"},
+		{"quotes at the end", strs, `"""",x` + "\n" + `"x""","y"` + "\n", nil, `{"a":"\"\"","b":"x"}` + "\n" + `{"a":"x\"\"","b":"y"}` + "\n"},
+		{"a quote left open", strs, "a,\"x,1\nb,\"y\nz\",2\n", nil, `{"a":"a","b":"x,1"}` + "\n" + `{"a":"b","b":"y"}` + "\n" + `{"a":"z\"","b":"2"}` + "\n"},
 		{"the same by position", strs, "b,A\n1,2\n", map[string]string{"header": "true", "enforceSchema": "true"}, `{"a":"1","b":"2"}` + "\n"},
 		{"corrupt records", `{"type":"record","name":"s","fields":[{"name":"n","type":["null","int"]},{"name":"_corrupt_record","type":["null","string"]}]}`, "1\nx\n", nil,
 			`{"n":1,"_corrupt_record":null}` + "\n" + `{"n":null,"_corrupt_record":"x"}` + "\n"},
@@ -337,10 +342,12 @@ func TestCSVRefusals(t *testing.T) {
 		{"a,1\nb,x\n", map[string]string{"mode": "FAILFAST"}, `a.csv:2: column n: For input string: "x"`},
 		{"a,1\nb\n", map[string]string{"mode": "FAILFAST"}, `a.csv:2: 1 values for 2 columns`},
 		{"# c\n\na,1\n,2\n", map[string]string{"comment": "#"}, `a.csv:4: null value for (non-nullable) column id`},
-		{"a,1\n\"b\nc\",2\n", nil, `a.csv:2: a quote is left open; where values have line ends in them, set hoodie.streamer.csv.multiLine=true`},
+		{"a,1\n\"b\nc,2\n", map[string]string{"multiLine": "true"}, `a.csv:2: a quote is left open`},
 		{"id,m\na,1\n", map[string]string{"header": "true"}, ``},
-		{"id,m,n\na,1,2\n", map[string]string{"header": "true"}, `the header id,m,n does not match the columns id,n`},
-		{"", map[string]string{"sepp": ";"}, `no such option`},
+		{"n,m\n1,2\n", map[string]string{"header": "true"}, `the header n,m does not match the columns id,n`},
+		{"n,id\n1,a\n", map[string]string{"header": "true", "enforceSchema": "false"}, `CSV header does not conform to the schema. Header: n, id Schema: id, n Expected: id but found: n`},
+		{"id\na\n", map[string]string{"header": "true", "enforceSchema": "false"}, `Number of column in CSV header is not equal to number of fields in the schema`},
+		{"", map[string]string{"sepp": ";"}, `not an option that the CSV reader gets`},
 		{"", map[string]string{"mode": "LAX"}, `the modes are`},
 		{"", map[string]string{"dateFormat": "QQ"}, `"QQ" is not known`},
 	} {

@@ -42,6 +42,8 @@ type Cursor struct {
 // readable for the original.
 type Selector struct {
 	Store storage.Store
+	// File, when set, is the one object of Store that counts.
+	File string
 	// Dates, when set, looks only into the folders of some days (DatePartitionPathSelector).
 	Dates *Dates
 	// Strict also takes files whose time lies up to Window before the checkpoint (or at it), unless they were read already. Those
@@ -186,6 +188,9 @@ func (w *window) cut(limit int64) Selection {
 func (w *window) infos(ctx context.Context) func(func(storage.Info, error) bool) {
 	if w.selector.Dates != nil && w.selector.Dates.Depth > 0 {
 		return w.selector.Dates.list(ctx, w.selector.Store)
+	}
+	if name := w.selector.File; name != "" {
+		return func(yield func(storage.Info, error) bool) { yield(w.selector.Store.Stat(ctx, name)) }
 	}
 	return w.selector.Store.List(ctx, "", storage.ListOptions{Recursive: true})
 }
