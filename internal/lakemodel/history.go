@@ -393,7 +393,7 @@ func (m *Maker) unique(all []rows.Row) []rows.Row {
 		key := m.config.RecordKey(r)
 		twice := seen[key]
 		seen[key] = true
-		return twice || m.twin(r)
+		return twice
 	})
 }
 
@@ -469,7 +469,7 @@ func (m *Maker) ForeignTurn() []Step {
 		key := m.config.RecordKey(r)
 		twice := seen[key]
 		seen[key] = true
-		return twice
+		return twice || m.twin(r)
 	})
 	for _, r := range s.Rows {
 		if m.config.Payload == EventTime && m.config.deletes(r) {
