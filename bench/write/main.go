@@ -172,6 +172,8 @@ func (b *bench) print(t task, who string, m measure, ours float64) {
 	extra := "\t\t\t"
 	if m.cpu > 0 {
 		extra = fmt.Sprintf("%.1f\t%d\t%d\t%d", m.cpu, m.peak, m.read, m.written)
+	} else if m.peak > 0 { // of a session
+		extra = fmt.Sprintf("\t%d\t\t", m.peak)
 	}
 	fmt.Fprintf(b.out, "%s\t%s\t%.2f\t%.0f\t%s\t%s\n", t.name, who, m.seconds, float64(t.rows)/m.seconds, extra, ratio)
 	_ = b.out.Flush()
@@ -253,6 +255,7 @@ func (b *bench) spark(ours map[string]float64, want sums) error {
 		var r struct {
 			Task, Table string
 			Seconds     float64
+			Peak        int64
 		}
 		if json.Unmarshal(lines.Bytes(), &r) != nil {
 			continue
@@ -268,14 +271,12 @@ func (b *bench) spark(ours map[string]float64, want sums) error {
 			if first {
 				r.Seconds, who, first = time.Since(begun).Seconds(), "spark cold", false
 			}
-			b.print(t, who, measure{seconds: r.Seconds}, ours[t.name])
+			b.print(t, who, measure{seconds: r.Seconds, peak: r.Peak}, ours[t.name])
 		}
 	}
 	if err := cmd.Wait(); err != nil {
 		return fmt.Errorf("spark: %w\n%s", err, errs.String())
 	}
-	u := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	fmt.Fprintf(b.out, "peak memory of Spark: %d MiB\n", u.Maxrss>>10)
 	got, err := sum(warm)
 	if err != nil {
 		return err

@@ -50,6 +50,12 @@ def spark(jar, folder, *tables):
         .config("spark.sql.extensions", "org.apache.spark.sql.hudi.HoodieSparkSessionExtension").config("spark.sql.shuffle.partitions", "16").getOrCreate()
     )
     s.sparkContext.setLogLevel("ERROR")
+    jvm = s._jvm.java.lang.ProcessHandle.current().pid()
+
+    def peak():  # of the JVM in MiB, so far
+        with open(f"/proc/{jvm}/status") as f:
+            return next((int(line.split()[1]) >> 10 for line in f if line.startswith("VmHWM:")), 0)
+
     options = {
         "hoodie.table.name": "orders", "hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.partitionpath.field": "region",
         "hoodie.datasource.write.precombine.field": "ts", "hoodie.metadata.enable": "false", "hoodie.parquet.compression.codec": "snappy",
@@ -63,7 +69,7 @@ def spark(jar, folder, *tables):
         for which, table in zip(["cold", "warm"], tables):
             begun = time.time()
             s.read.parquet(f"{folder}/{file}.parquet").write.format("hudi").options(**options).option("hoodie.datasource.write.operation", op).mode("append").save(table)
-            print(json.dumps({"task": name, "table": which, "seconds": time.time() - begun}), flush=True)
+            print(json.dumps({"task": name, "table": which, "seconds": time.time() - begun, "peak": peak()}), flush=True)
 
 
 if __name__ == "__main__":

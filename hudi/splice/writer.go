@@ -114,9 +114,35 @@ func (w *Writer) write(b []byte) error {
 	return err
 }
 
+// A file system copies whole pages of memory faster than parts of two, so row groups of some size begin at the same place of a page
+// as they did. parquet-java pads row groups too, up to the blocks of HDFS.
+const (
+	pageOfMemory = 4 << 10
+	alignFrom    = 1 << 20
+)
+
+// align writes zeros up to where an offset of the input lies in a page of memory, before so many bytes.
+func (w *Writer) align(off, bytes int64) error {
+	if bytes < alignFrom {
+		return nil
+	}
+	return w.write(make([]byte, ((off-w.pos)%pageOfMemory+pageOfMemory)%pageOfMemory))
+}
+
+// bytes of some chunks.
+func (g *rowGroup) bytes(columns []int) (n int64) {
+	for _, c := range columns {
+		n += g.columns[c].size
+	}
+	return n
+}
+
 // rowGroup copies the chunks of a row group and then its bloom filters.
 func (w *Writer) rowGroup(ctx context.Context, p *Projection, g int, idx *indexes) error {
 	rg := &p.file.groups[g]
+	if err := w.align(rg.columns[p.leaves[0]].start, rg.bytes(p.leaves)); err != nil {
+		return err
+	}
 	start := w.pos
 	walks, err := w.copyChunks(ctx, p, rg, idx != nil)
 	if err != nil {
