@@ -15,7 +15,6 @@ import (
 	"github.com/sluicelake/sluice/hudi/basefile"
 	"github.com/sluicelake/sluice/hudi/schema"
 	"github.com/sluicelake/sluice/internal/gather"
-	"github.com/sluicelake/sluice/storage"
 	"github.com/sluicelake/sluice/storage/mem"
 )
 
@@ -148,27 +147,14 @@ func putTogether(t *testing.T, full *arrow.Schema, batches []arrow.RecordBatch, 
 
 func pickedBy(t *testing.T, o basefile.WriterOptions, calls [][]basefile.Picked) ([]byte, basefile.Summary) {
 	t.Helper()
-	ctx := context.Background()
-	store := mem.New("picked")
-	w, err := basefile.Create(ctx, store, "f.parquet", o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Abort()
-	for _, picks := range calls {
-		if err := w.WritePicked(picks); err != nil {
-			t.Fatal(err)
+	return filledBy(t, o, func(w *basefile.Writer) error {
+		for _, picks := range calls {
+			if err := w.WritePicked(picks); err != nil {
+				return err
+			}
 		}
-	}
-	_, sum, err := w.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := storage.ReadAll(ctx, store, "f.parquet", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data, sum
+		return nil
+	})
 }
 
 // Batches without a column of the file, with one of another type, and rows that it can't hold are refused; no file appears.

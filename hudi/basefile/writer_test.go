@@ -208,6 +208,18 @@ func plainSchema(s string) string {
 
 func writtenBy(t testing.TB, o basefile.WriterOptions, batches []arrow.RecordBatch) ([]byte, basefile.Summary) {
 	t.Helper()
+	return filledBy(t, o, func(w *basefile.Writer) error {
+		for _, b := range batches {
+			if err := w.Write(b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func filledBy(t testing.TB, o basefile.WriterOptions, fill func(*basefile.Writer) error) ([]byte, basefile.Summary) {
+	t.Helper()
 	ctx := context.Background()
 	store := mem.New("written")
 	w, err := basefile.Create(ctx, store, "f.parquet", o)
@@ -215,10 +227,8 @@ func writtenBy(t testing.TB, o basefile.WriterOptions, batches []arrow.RecordBat
 		t.Fatal(err)
 	}
 	defer w.Abort()
-	for _, b := range batches {
-		if err := w.Write(b); err != nil {
-			t.Fatal(err)
-		}
+	if err := fill(w); err != nil {
+		t.Fatal(err)
 	}
 	_, sum, err := w.Close()
 	if err != nil {

@@ -2,7 +2,6 @@ package azure
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -89,18 +88,9 @@ func (s *Store) open(ctx context.Context, name string) (*remote.Object, error) {
 	if isFolder(out.Metadata) {
 		return nil, errFolder
 	}
-	size := value(out.ContentLength)
-	if out.ContentRange != nil {
-		if size, err = remote.TotalSize(*out.ContentRange); err != nil {
-			return nil, err
-		}
-	}
-	if size < 0 {
-		return nil, errors.New("the store tells no size")
-	}
-	head := make([]byte, min(size, headBytes))
-	if _, err := io.ReadFull(out.Body, head); err != nil {
-		return nil, fmt.Errorf("the first bytes: %w", remote.CutShort(ctx, err))
+	size, head, err := remote.First(ctx, out.Body, value(out.ContentLength), out.ContentRange, headBytes)
+	if err != nil {
+		return nil, err
 	}
 	return s.object(name, size, etag(out.ETag), head), nil
 }

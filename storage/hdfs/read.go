@@ -16,6 +16,7 @@ import (
 	"github.com/colinmarc/hdfs/v2"
 
 	"github.com/sluicelake/sluice/storage"
+	"github.com/sluicelake/sluice/storage/remote"
 )
 
 // Stat describes a file or a folder.
@@ -47,11 +48,14 @@ func (s *Store) Open(ctx context.Context, name string) (storage.Object, error) {
 		}
 		return nil, s.fail("open", name, err)
 	}
-	return &object{store: s, info: info}, nil
+	o := &object{store: s, info: info}
+	o.Object = remote.Object{Bytes: info.Size, Tag: info.ETag, Get: o.get, Fail: func(err error) error { return s.fail("read", name, err) }}
+	return o, nil
 }
 
 // object keeps the client's readers, each of which is for one goroutine at a time, for the next read.
 type object struct {
+	remote.Object
 	store *Store
 	info  storage.Info
 
@@ -63,9 +67,7 @@ type object struct {
 // mostIdle is how many readers an object keeps; each holds a connection to a DataNode.
 const mostIdle = 4
 
-func (o *object) Size() int64  { return o.info.Size }
-func (o *object) ETag() string { return o.info.ETag }
-
+// Close closes the idle readers.
 func (o *object) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -78,29 +80,8 @@ func (o *object) Close() error {
 	return errors.Join(failed...)
 }
 
-func (o *object) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
-	n, err := o.readAt(ctx, p, off)
-	if err != nil && err != io.EOF {
-		err = o.store.fail("read", o.info.Name, fmt.Errorf("%d bytes at offset %d: %w", len(p), off, err))
-	}
-	return n, err
-}
-
-func (o *object) readAt(ctx context.Context, p []byte, off int64) (int, error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
-	var atEnd error
-	switch {
-	case off < 0:
-		return 0, errors.New("negative offset")
-	case len(p) == 0:
-		return 0, nil
-	case off >= o.info.Size:
-		return 0, io.EOF
-	case int64(len(p)) > o.info.Size-off:
-		p, atEnd = p[:o.info.Size-off], io.EOF
-	}
+// get fills p from offset off.
+func (o *object) get(_ context.Context, p []byte, off int64) (int, error) {
 	reader, fresh, err := o.reader()
 	if err != nil {
 		return 0, err
@@ -127,7 +108,7 @@ func (o *object) readAt(ctx context.Context, p []byte, off int64) (int, error) {
 	if err := o.give(reader); err != nil {
 		return 0, err
 	}
-	return n, atEnd
+	return n, nil
 }
 
 // check tells whether the path still leads to the file that was opened.

@@ -79,6 +79,25 @@ func TotalSize(contentRange string) (int64, error) {
 	return size, nil
 }
 
+// First reads the answer to a request for the first bytes of an object, at most so many: the size of the whole, which a Content-Range
+// tells where there is one, and the bytes.
+func First(ctx context.Context, body io.Reader, length int64, contentRange *string, most int64) (size int64, head []byte, err error) {
+	size = length
+	if contentRange != nil {
+		if size, err = TotalSize(*contentRange); err != nil {
+			return 0, nil, err
+		}
+	}
+	if size < 0 {
+		return 0, nil, errors.New("the store tells no size")
+	}
+	head = make([]byte, min(size, most))
+	if _, err := io.ReadFull(body, head); err != nil {
+		return 0, nil, fmt.Errorf("the first bytes: %w", CutShort(ctx, err))
+	}
+	return size, head, nil
+}
+
 // CutShort marks a body that ended early: the connection broke, and a new request may do better.
 func CutShort(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
