@@ -106,6 +106,9 @@ func (s *Store) Add(batch arrow.RecordBatch, targets []int32) error {
 	} else {
 		h.order, h.parts = s.sparse(targets)
 	}
+	for _, c := range batch.Columns() {
+		settle(c)
+	}
 	batch.Retain()
 	s.held = append(s.held, h)
 	s.total += int64(len(h.order))
@@ -462,7 +465,7 @@ func (s *Store) build(refs []ref) (arrow.RecordBatch, error) {
 	return gather.Batch(s.o.Alloc, s.schema, srcs, runs)
 }
 
-// Part is rows of one batch: those that Rows names, or all when it is nil.
+// Part is rows of one batch: those that Rows names, or all when it is nil. Other goroutines may read the batch at the same time.
 type Part struct {
 	Batch arrow.RecordBatch
 	Rows  []int32
