@@ -384,7 +384,7 @@ func (w *Writer) writeSlice(set rowSet) error {
 	}
 	if set.places != nil {
 		var err error
-		if set.made, err = w.stamped.columns(w.options.Alloc, w.rows, int(rows)); err != nil {
+		if set.made, err = w.stamped.columns(w.rows, int(rows)); err != nil {
 			return err
 		}
 		defer w.stamped.done()
@@ -419,7 +419,7 @@ func (w *Writer) encode(set rowSet) error {
 // buffered is about how many bytes the open row group would have.
 func (w *Writer) buffered() (total int64) {
 	for _, l := range w.columns.leaves {
-		total += l.chunk.buffered()
+		total += w.columns.encoder(l).buffered()
 	}
 	return total
 }
@@ -481,9 +481,7 @@ func (w *Writer) fail(err error) error {
 
 // release gives the memory of the open row group back.
 func (w *Writer) release() {
-	for _, l := range w.columns.leaves {
-		l.chunk.newChunk()
-	}
+	w.columns.newChunk()
 	w.shop.close()
 	if w.stamped != nil {
 		w.stamped.release()

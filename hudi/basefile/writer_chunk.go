@@ -258,12 +258,12 @@ func appendPageHeader(dst []byte, kind, size, packed, values int, encoding parqu
 	return append(dst, 0, 0)
 }
 
-// end writes the chunk, fills in its metadata, and gives its page indexes. The encoder is ready for the next chunk.
+// end writes the chunk, fills in its metadata, and gives its page indexes; it may be called again, for the same values in another
+// column. Call newChunk after.
 func (c *chunkEncoder) end(to *sink, column *pq.Column, md *metadata.ColumnChunkMetaDataBuilder) (pageIndex, error) {
 	if err := c.endPage(); err != nil {
 		return pageIndex{}, err
 	}
-	defer c.newChunk()
 	info := metadata.ChunkMetaInfo{NumValues: c.entries, IndexPageOffset: -1, UncompressedSize: c.unpack}
 	start := to.at
 	encodings := metadata.EncodingStats{DictEncodingStats: map[parquet.Encoding]int32{}, DataEncodingStats: map[parquet.Encoding]int32{}}

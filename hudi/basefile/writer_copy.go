@@ -281,6 +281,7 @@ func (c *groupCopier) nameChunk(rows int64, md *metadata.ColumnChunkMetaDataBuil
 	v := newTexts(false)
 	chunk := chunkEncoder{values: v, maxDef: uint8(column.MaxDefinitionLevel())}
 	chunk.open(c.w.shop, true) // one value
+	defer chunk.newChunk()
 	v.from = textView{offsets: []int32{0, int32(len(c.name))}, bytes: []byte(c.name)}
 	if err := chunk.repeated(v, 0, int(rows)); err != nil {
 		return index, err

@@ -27,10 +27,11 @@ func (w *Writer) endGroup() (err error) {
 	group.SetNumRows(int(w.groupRows))
 	pages := make([]pageIndex, len(w.columns.leaves))
 	for i, l := range w.columns.leaves {
-		if pages[i], err = l.chunk.end(w.sink, w.end.schema.Column(i), group.NextColumnChunk()); err != nil {
+		if pages[i], err = w.columns.encoder(l).end(w.sink, w.end.schema.Column(i), group.NextColumnChunk()); err != nil {
 			return err
 		}
 	}
+	w.columns.newChunk()
 	w.end.pages = append(w.end.pages, pages)
 	w.groupRows, w.groupBytes = 0, 0
 	return group.Finish(0, 0) // counts itself; ordinals come with the footer

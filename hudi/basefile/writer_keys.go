@@ -149,35 +149,18 @@ func (k *keyNotes) addRun(keys *array.String, r *rowRun, first int64) (err error
 		low = keys.Value(r.at(0))
 		high = low
 	}
-	low, high = keyRange(keys, r, low, high)
-	if !k.any || low != k.min {
-		k.min = strings.Clone(low)
+	all := newSpan(low, high)
+	for i := range int(r.rows) {
+		all.add(keys.Value(r.at(i)), true, CompareKeys)
 	}
-	if !k.any || high != k.max {
-		k.max = strings.Clone(high)
+	if !k.any || all.low != k.min {
+		k.min = strings.Clone(all.low)
+	}
+	if !k.any || all.high != k.max {
+		k.max = strings.Clone(all.high)
 	}
 	k.any = true
 	return nil
-}
-
-// keyRange widens a range to hold the keys of a run. Most keys differ from both ends in their first eight bytes, whose order is that
-// of numbers as long as they are ASCII.
-func keyRange(keys *array.String, r *rowRun, low, high string) (newLow, newHigh string) {
-	const beyond = 0x8080808080808080
-	lowHead, highHead := head(low), head(high)
-	for i := range int(r.rows) {
-		v := keys.Value(r.at(i))
-		h := head(v)
-		ascii := (h|lowHead|highHead)&beyond == 0
-		switch {
-		case ascii && lowHead < h && h < highHead:
-		case ascii && h > highHead, (h >= highHead || !ascii) && CompareKeys(v, high) > 0:
-			high, highHead = v, h
-		case ascii && h < lowHead, (h <= lowHead || !ascii) && CompareKeys(v, low) < 0:
-			low, lowHead = v, h
-		}
-	}
-	return low, high
 }
 
 // footer are the footer's entries as Apache Hudi 0.15.0 and 1.2.0 write them: a SIMPLE filter is not named, and a file without

@@ -45,7 +45,7 @@ func WithMeta(mem memory.Allocator, batch arrow.RecordBatch, m Meta) (arrow.Reco
 	if m.Keys == nil || m.Keys.Len() != n {
 		return nil, errors.New("a batch needs one record key for each of its rows")
 	}
-	seqno, err := numbered(mem, m.SeqnoPrefix, m.FirstSeqno, n)
+	seqno, err := new(numberedTexts).make(m.SeqnoPrefix, m.FirstSeqno, n)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +69,14 @@ func WithMeta(mem memory.Allocator, batch arrow.RecordBatch, m Meta) (arrow.Reco
 	return array.NewRecordBatch(arrow.NewSchema(fields, nil), columns, int64(n)), nil
 }
 
-// numbered gives n texts of a prefix and a number that counts on from first.
-func numbered(mem memory.Allocator, prefix string, first int64, n int) (arrow.Array, error) {
+// numberedTexts are texts of a prefix and a number that counts on.
+type numberedTexts struct {
+	offsets []int32
+	data    []byte
+}
+
+// make makes n of them from first on, in the memory of the last ones if that has room.
+func (t *numberedTexts) make(prefix string, first int64, n int) (arrow.Array, error) {
 	if first < 0 || first > math.MaxInt64-int64(n) {
 		return nil, fmt.Errorf("rows can't be numbered from %d on", first)
 	}
@@ -79,15 +85,17 @@ func numbered(mem memory.Allocator, prefix string, first int64, n int) (arrow.Ar
 	if int64(most)*int64(n) > math.MaxInt32 {
 		return nil, fmt.Errorf("%d rows are too many for one batch", n)
 	}
-	b := array.NewStringBuilder(mem)
-	defer b.Release()
-	b.Reserve(n)
-	b.ReserveData(n * most)
-	for range n {
-		b.BinaryBuilder.Append(text)
+	t.offsets, t.data = grown(t.offsets[:0], n+1), grown(t.data[:0], n*most)
+	at := 0
+	t.offsets[0] = 0
+	for i := range n {
+		at += copy(t.data[at:], text)
+		t.offsets[i+1] = int32(at)
 		text = increment(text, len(prefix))
 	}
-	return b.NewArray(), nil
+	data := array.NewData(arrow.BinaryTypes.String, n, []*memory.Buffer{nil, memory.NewBufferBytes(arrow.GetBytes(t.offsets)), memory.NewBufferBytes(t.data[:at])}, nil, 0, 0)
+	defer data.Release()
+	return array.NewStringData(data), nil
 }
 
 // increment adds one to the decimal number from byte start on.

@@ -20,6 +20,8 @@ type writeColumns struct {
 	schema  *arrow.Schema
 	root    *pq.GroupNode
 	leaves  []*leafWriter
+	keys    *leafWriter   // of the record keys, nil: there is none
+	twins   []*leafWriter // that may follow it
 }
 
 // stepKind is what a step on the way to a leaf goes into.
@@ -61,6 +63,7 @@ func newWriteColumns(t *schema.Type) (*writeColumns, error) {
 	if c.root, err = pq.NewGroupNode(c.message, parquet.Repetitions.Required, nodes, -1); err != nil {
 		return nil, err
 	}
+	c.findTwins()
 	return c, nil
 }
 
@@ -301,11 +304,15 @@ func sameShape(a, b arrow.DataType) bool {
 // write encodes the rows of a set; first is the number of the first row in the file, for errors.
 func (c *writeColumns) write(set *rowSet, parallel int, first int64) error {
 	one := func(l *leafWriter) error {
+		if l.follows {
+			return nil
+		}
 		if err := l.write(set); err != nil {
 			return fmt.Errorf("column %s, in the rows from %d on: %w", c.schema.Field(l.column).Name, first, err)
 		}
 		return nil
 	}
+	c.follow(set)
 	if parallel <= 1 {
 		for _, l := range c.leaves {
 			if err := one(l); err != nil {
@@ -331,6 +338,8 @@ type leafWriter struct {
 	arrays []arrow.Array // one for each step of the way, in the batch that is used
 	there  []int32       // scratch: rows of a pick that are not null, and their places in it
 	where  []int32
+	// follows: the pages of the open column chunk are those of the record keys.
+	follows bool
 }
 
 // boundBatch is one of several batches whose rows are taken in turn.

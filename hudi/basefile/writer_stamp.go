@@ -24,6 +24,7 @@ type stamped struct {
 	made   []arrow.Array // of any number of rows, but for the numbered column
 	number int           // the numbered column, -1: none
 	prefix string
+	texts  numberedTexts
 }
 
 // manyRows is the length of a constant column that serves every set of rows.
@@ -77,12 +78,12 @@ func (s *stamped) check(columns, got *arrow.Schema) error {
 }
 
 // columns makes those of n rows, the first of which has the number first; call done afterwards.
-func (s *stamped) columns(mem memory.Allocator, first int64, n int) ([]arrow.Array, error) {
+func (s *stamped) columns(first int64, n int) ([]arrow.Array, error) {
 	if s.number < 0 {
 		return s.made, nil
 	}
 	var err error
-	s.made[s.number], err = numbered(mem, s.prefix, first, n)
+	s.made[s.number], err = s.texts.make(s.prefix, first, n)
 	return s.made, err
 }
 

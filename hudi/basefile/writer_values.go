@@ -445,7 +445,13 @@ func (v *texts) noteBounds(at int) {
 			}
 		}
 	} else {
-		low, high = textBounds(values, low, high)
+		all := newSpan(low, high)
+		for len(values) > 0 {
+			x, rest := firstPlain(values)
+			values = rest
+			all.add(x, false, bytes.Compare)
+		}
+		low, high = all.low, all.high
 	}
 	v.any = true
 	v.low, v.high = append(v.low[:0], low...), append(v.high[:0], high...)
@@ -455,34 +461,6 @@ func (v *texts) noteBounds(at int) {
 func firstPlain(values []byte) (x, rest []byte) {
 	end := 4 + int(binary.LittleEndian.Uint32(values))
 	return values[4:end:end], values[end:]
-}
-
-// textBounds compares the first eight bytes as numbers, and more only where they are those of a bound.
-func textBounds(values, low, high []byte) ([]byte, []byte) {
-	lowHead, highHead := head(low), head(high)
-	for len(values) > 0 {
-		x, rest := firstPlain(values)
-		values = rest
-		h := head(x)
-		if h > highHead || h == highHead && bytes.Compare(x, high) > 0 {
-			high, highHead = x, h
-		} else if h < lowHead || h == lowHead && bytes.Compare(x, low) < 0 {
-			low, lowHead = x, h
-		}
-	}
-	return low, high
-}
-
-// head is the first eight bytes as a number; shorter texts are filled up with zeros.
-func head[T string | []byte](x T) uint64 {
-	if len(x) >= 8 {
-		return uint64(x[7]) | uint64(x[6])<<8 | uint64(x[5])<<16 | uint64(x[4])<<24 | uint64(x[3])<<32 | uint64(x[2])<<40 | uint64(x[1])<<48 | uint64(x[0])<<56
-	}
-	h := uint64(0)
-	for i := range len(x) {
-		h |= uint64(x[i]) << (56 - 8*i)
-	}
-	return h
 }
 
 func (v *texts) addIndexed(from, to int) int {
