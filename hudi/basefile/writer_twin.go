@@ -97,18 +97,15 @@ func (c *chunkEncoder) copyFrom(o *chunkEncoder) {
 		c.pages.write(b)
 	}
 	c.notes = append(c.notes[:0], o.notes...)
-	c.indexed, c.entries, c.allRows, c.unpack = o.indexed, o.entries, o.allRows, o.unpack
+	c.entries, c.allRows, c.unpack = o.entries, o.allRows, o.unpack
 	c.values.(*texts).copyFrom(o.values.(*texts))
 }
 
-func (v *texts) copyFrom(o *texts) {
-	v.on, v.used, v.full, v.raw, v.values = o.on, o.used, o.full, o.raw, o.values
-	v.index.copyFrom(&o.index)
-	v.plain = append(v.plain[:0], o.plain...)
-	v.low, v.high, v.any = append(v.low[:0], o.low...), append(v.high[:0], o.high...), o.any
-	d := &v.dict
-	d.plain, d.ends = append(d.plain[:0], o.dict.plain...), append(d.ends[:0], o.dict.ends...)
-	d.slots, d.seed, d.last = slices.Clone(o.dict.slots), o.dict.seed, o.dict.last
+// copyFrom: record keys have no dictionary.
+func (v *texts) copyFrom(keys *texts) {
+	v.on = false
+	v.plain = append(v.plain[:0], keys.plain...)
+	v.low, v.high, v.any = append(v.low[:0], keys.low...), append(v.high[:0], keys.high...), keys.any
 }
 
 func (s *sequence[T]) copyFrom(o *sequence[T]) {
