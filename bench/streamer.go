@@ -271,7 +271,7 @@ func (o streamerOptions) idleRound(w *tabwriter.Writer) error {
 			return err
 		}
 	}
-	args := []string{"--target-base-path", table, "--target-table", "t", "--table-type", "COPY_ON_WRITE", "--source-class", "JsonDFSSource", "--schemaprovider-class", "FilebasedSchemaProvider",
+	args := []string{"--target-base-path", table, "--target-table", "t", "--table-type", "COPY_ON_WRITE", "--source-ordering-field", "id", "--source-class", "JsonDFSSource", "--schemaprovider-class", "FilebasedSchemaProvider",
 		"--hoodie-conf", "hoodie.datasource.write.recordkey.field=id", "--hoodie-conf", "hoodie.streamer.source.dfs.root=" + in, "--hoodie-conf", "hoodie.streamer.schemaprovider.source.schema.file=" + schema}
 	begun := time.Now()
 	if _, err := o.process("sluice", args); err != nil {
