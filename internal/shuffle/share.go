@@ -9,7 +9,6 @@ import (
 // settle works out what Arrow's arrays leave for the first who asks, so that several goroutines may read them: the number of
 // nulls of a slice, and the values of a dictionary.
 func settle(a arrow.Array) {
-	a.NullN()
 	settleData(a.Data())
 	switch a := a.(type) {
 	case *array.Dictionary:
